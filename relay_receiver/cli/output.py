@@ -1,0 +1,145 @@
+"""What a command says: one JSON value, or text that ends with the next line to type."""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+import click
+
+from relay_receiver.cli.options import JSON, TEXT, common
+from relay_receiver.jobs.text import visible
+from relay_receiver.wire.errors import RelayError
+
+DONE = 0
+ERROR = 1
+USAGE = 2
+REFUSED = 3
+"""Not connected, or refused by the hub."""
+PERSON = 4
+"""A person is needed."""
+TIMED_OUT = 5
+INTERRUPTED = 130
+
+_EXITS = {
+    "usage": USAGE,
+    "timed_out": TIMED_OUT,
+    "needs_person": PERSON,
+    "unknown_outcome": PERSON,
+    "not_connected": REFUSED,
+    "no_profile": REFUSED,
+    "unauthorized": REFUSED,
+    "hub_away": REFUSED,
+}
+
+
+def as_json() -> bool:
+    """Whether this command answers in JSON: asked for, or piped."""
+    return (common().output or (TEXT if sys.stdout.isatty() else JSON)) == JSON
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """The same before the arguments were understood."""
+    said = None
+    for place, word in enumerate(argv):
+        if word == "--output" and place + 1 < len(argv):
+            said = argv[place + 1]
+        elif word.startswith("--output="):
+            said = word.partition("=")[2]
+    return (said or (TEXT if sys.stdout.isatty() else JSON)) == JSON
+
+
+def steady(*streams: TextIO) -> None:
+    """Make streams take every character, whatever the locale: what it cannot show is escaped."""
+    for stream in streams:
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]  # a TextIOWrapper in real life
+
+
+def write_json(value: object, stream: TextIO) -> None:
+    """Write one JSON value and a newline, in ASCII where the stream is not UTF-8."""
+    plain = (stream.encoding or "").lower().replace("-", "") != "utf8"
+    stream.write(json.dumps(value, ensure_ascii=plain, default=str) + "\n")
+    stream.flush()
+
+
+def emit(value: object, text: str | Iterable[str] = (), *, then: str | None = None) -> None:
+    """Answer: `value` in JSON mode, else the lines of `text` and the next line to type."""
+    if as_json():
+        write_json(value, sys.stdout)
+        return
+    for line in [text] if isinstance(text, str) else text:
+        sys.stdout.write(visible(line) + "\n")
+    if then:
+        sys.stdout.write(f"next: {visible(then)}\n")
+    sys.stdout.flush()
+
+
+def note(line: str) -> None:
+    """A line of progress for a person at a terminal, on stderr; nothing when piped."""
+    if sys.stderr.isatty() and not as_json():
+        sys.stderr.write(visible(line) + "\n")
+        sys.stderr.flush()
+
+
+def table(rows: Iterable[Sequence[object]], *, empty: str) -> list[str]:
+    """Rows in aligned columns, or the line `empty`."""
+    cells = [["-" if cell in {None, ""} else " ".join(str(cell).split()) for cell in row] for row in rows]
+    if not cells:
+        return [empty]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def exit_code(error: RelayError) -> int:
+    """The exit code of an error: 2 usage, 3 not connected or refused by the hub, 4 a person, 5 time, else 1."""
+    if error.code in _EXITS:
+        return _EXITS[error.code]
+    return REFUSED if isinstance(getattr(error, "status", None), int) else ERROR
+
+
+def report(error: BaseException, *, json_mode: bool, debug: bool) -> int:
+    """Say an error on stderr, once: one sentence and what to do next. Returns the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(error.format_message() + "\n")
+        return USAGE
+    known = error if isinstance(error, RelayError) else _unforeseen(error)
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    if json_mode:
+        body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": known.hint, **known.data}
+        write_json(body, sys.stderr)
+    else:
+        sys.stderr.write(f"error: {visible(known.sentence)}\n")
+        if known.hint:
+            sys.stderr.write(f"next: {visible(known.hint)}\n")
+        sys.stderr.flush()
+    return exit_code(known)
+
+
+def _unforeseen(error: BaseException) -> RelayError:
+    """A click error, or one that nobody foresaw, as a sentence."""
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "relay"
+        return RelayError(error.format_message(), code="usage", hint=f"{path} --help")
+    if isinstance(error, click.ClickException):
+        return RelayError(error.format_message())
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        return RelayError(f"{error.strerror or error}{where}.", code="os_error", hint="relay doctor")
+    return RelayError(
+        f"This is a fault of relay itself ({type(error).__name__}: {error}).",
+        code="internal",
+        hint="Run the same line with --debug and report what it prints.",
+    )
+
+
+def silence() -> None:
+    """Send what is left in stdout nowhere: its reader has gone."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
