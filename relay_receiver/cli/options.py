@@ -78,7 +78,7 @@ class Group(click.Group):
         return [*super().get_params(ctx), *_common_options()]
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """A time such as 30s, 15m, 2h or 7d; a bare number is seconds. The value is seconds."""
 
     name = "duration"

@@ -1,0 +1,191 @@
+"""`relay doctor`: what is wrong, and the line that mends it."""
+
+import email.utils
+import stat
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from relay_receiver.cli import output
+from relay_receiver.cli.acting import of
+from relay_receiver.cli.options import Command
+from relay_receiver.client import profiles
+from relay_receiver.client.address import is_loopback
+from relay_receiver.client.profiles import Profile
+from relay_receiver.processes import paths
+from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
+from relay_receiver.wire.errors import RelayError
+
+SKEW_SECONDS = 30.0
+"""More than this between our clock and the hub's makes expiries look wrong."""
+
+_TRYING_SECONDS = 5.0
+_WORKING = {"ready", "busy"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing looked at. `mend` is the line to type where it is wrong."""
+
+    about: str
+    ok: bool
+    detail: str
+    mend: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"check": self.about, "ok": self.ok, "detail": self.detail, "mend": None if self.ok else self.mend}
+
+
+@click.command(cls=Command)
+@click.pass_context
+def doctor(ctx: click.Context) -> None:
+    """Look at everything, and say the line that mends what is wrong. Exit status 1 if something is."""
+    checks = [*_files(), *_profiles(), *_receivers()]
+    wrong = [check for check in checks if not check.ok]
+    lines = [f"{'ok  ' if check.ok else 'BAD '} {check.about}: {check.detail}" for check in checks]
+    lines += [f"     mend: {check.mend}" for check in wrong if check.mend]
+    value = {"ok": not wrong, "checks": [check.told() for check in checks]}
+    output.emit(value, lines, then=next((check.mend for check in wrong if check.mend), "relay status"))
+    ctx.exit(output.ERROR if wrong else output.DONE)
+
+
+def _files() -> Iterator[Check]:
+    """Whether everything under our home is ours alone."""
+    home = paths.home()
+    open_ones = [str(path) for path in _walk(home) if not _private(path)]
+    if open_ones:
+        shown = ", ".join(open_ones[:3])
+        yield Check(about="files", ok=False, detail=f"others may read {shown}", mend=f"chmod -R go= {home}")
+    else:
+        yield Check(about="files", ok=True, detail=f"{home} is private")
+
+
+def _walk(home: Path) -> Iterator[Path]:
+    if home.is_dir():
+        yield home
+        yield from (path for path in home.rglob("*") if not path.is_symlink())
+
+
+def _private(path: Path) -> bool:
+    try:
+        return not stat.S_IMODE(path.stat().st_mode) & 0o077
+    except FileNotFoundError:
+        return True
+
+
+def _profiles() -> Iterator[Check]:
+    names = profiles.names()
+    if not names:
+        yield Check(about="profiles", ok=False, detail="there is none", mend="relay hub start")
+    for name in names:
+        try:
+            found = profiles.load(name)
+        except RelayError as error:
+            yield Check(about=f"profile {name}", ok=False, detail=error.sentence, mend=error.hint)
+            continue
+        yield from _hub(found)
+
+
+def _hub(found: Profile) -> Iterator[Check]:
+    about = f"hub of {found.name}"
+    try:
+        state = of(found).talk(lambda hub: hub.state())
+    except RelayError as error:
+        yield Check(about=about, ok=False, detail=error.sentence, mend=error.hint or "relay hub status")
+        return
+    name = state["actor"].get("name")
+    yield Check(about=about, ok=True, detail=f"{found.url} knows you as {name}")
+    yield from _clock(found)
+
+
+def _clock(found: Profile) -> Iterator[Check]:
+    """Our clock against the hub's, by the Date of any answer of it."""
+    proxies = urllib.request.ProxyHandler({} if is_loopback(found.url) else None)
+    opener = urllib.request.build_opener(proxies)
+    try:
+        with opener.open(f"{found.url}/api/v1/state", timeout=_TRYING_SECONDS) as answer:
+            date = answer.headers.get("Date")
+    except urllib.error.HTTPError as error:
+        date = error.headers.get("Date")
+        error.close()
+    except OSError:
+        return
+    if date is None:
+        return
+    skew = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
+    yield Check(
+        about="clock",
+        ok=abs(skew) <= SKEW_SECONDS,
+        detail=f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the hub",
+        mend="Set this machine's clock (NTP).",
+    )
+
+
+def _receivers() -> Iterator[Check]:
+    for found in verbs.list_all()["receivers"]:
+        name = f"receiver of {found.get('profile')} in {found.get('channelName')}"
+        aim = Target(found["profile"], found["workspace"], found["channel"])
+        try:
+            now = verbs.status(aim)
+        except RelayError as error:
+            yield Check(about=name, ok=False, detail=error.sentence, mend=error.hint)
+            continue
+        yield wake(name, now)
+        yield from _directory(name, now)
+
+
+def wake(name: str, now: Mapping[str, Any]) -> Check:
+    """Whether a request would truly be worked on now, without anybody's help."""
+    state = str(now.get("state"))
+    chain = now.get("chain") or {}
+    flag = f"--channel {now['channelName']}" if now.get("channelName") else ""
+    if now.get("wake") == "manual":
+        why, mend = "wake is manual: messages are stored and nothing runs", "relay receiver settings --wake addressed"
+    elif state == "stopped":
+        why, mend = "it does not run: nothing wakes the agent", "relay receiver start"
+    elif state == "unknown":
+        why, mend = "a job's outcome is unknown: nothing runs until it is settled", "relay receiver jobs"
+    elif state == "unauthorized":
+        why, mend = "the hub rejects its credential", "relay connect URL#CODE --name NAME"
+    elif state == "standby":
+        why, mend = "another process holds this agent's lease", "relay receiver stop"
+    elif chain.get("paused"):
+        why, mend = "the chain paused: agents' requests wait, people's run", "relay receiver resume"
+    elif state not in _WORKING:
+        why = f"it is {state}: {now.get('detail') or now.get('lastError') or 'see its log'}"
+        mend = "relay receiver logs"
+    else:
+        return Check(about=name, ok=True, detail=f"automatic wake works ({now.get('wake')}, {state})")
+    return Check(about=name, ok=False, detail=why, mend=f"{mend} {flag}".strip())
+
+
+def _directory(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether the agent works in a directory that holds our state, and what protects the rest."""
+    if not now.get("directory"):
+        return
+    folder, home = Path(now["directory"]).resolve(), paths.home().resolve()
+    if folder == home or folder in home.parents:
+        yield Check(
+            about=name,
+            ok=False,
+            detail=f"its jobs work in {folder}, which holds relay's own state",
+            mend="relay receiver configure --directory DIR --new-session",
+        )
+    else:
+        yield Check(about=name, ok=True, detail=f"works in {folder}; {protection(now)}")
+
+
+def protection(now: Mapping[str, Any]) -> str:
+    """What keeps a job of this binding from the rest of the machine, in words."""
+    if now.get("adapter") == "codex":
+        net = "open" if now.get("network") else "closed"
+        return f"Codex's sandbox stops writes outside it, the network is {net}; reading is not stopped"
+    return "its program may do everything that you may"

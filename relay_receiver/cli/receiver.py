@@ -1,0 +1,301 @@
+"""`relay receiver`: the process that works for an agent in one channel."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from relay_receiver.cli import output
+from relay_receiver.cli.acting import choose, look, profile
+from relay_receiver.cli.logs import follow, tail
+from relay_receiver.cli.options import DURATION, Group, channel_option, short
+from relay_receiver.cli.output import emit, table
+from relay_receiver.client.profiles import Profile
+from relay_receiver.jobs.wake import Wake
+from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target, targets
+from relay_receiver.wire.errors import RelayError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def target(chosen: Profile, channel: str | None) -> Target:
+    """The receiver that was meant: of this profile, in that channel."""
+    return Target(chosen.name, chosen.workspace, _channel(chosen, channel)[0])
+
+
+def _channel(chosen: Profile, given: str | None) -> tuple[str, str]:
+    found = choose(chosen.channels, given)
+    if found is None:
+        names = ", ".join(name for _, name in chosen.channels) or "none"
+        raise RelayError(
+            f"{chosen.agent_name} is not in the channel {given}; it is in: {names}.",
+            code="unknown_channel",
+            hint="relay channels list",
+        )
+    return found
+
+
+def _limits(command: F) -> F:
+    for option in reversed(
+        (
+            click.option("--wake", type=click.Choice([each.value for each in Wake]), help="What wakes the agent."),
+            click.option("--chain-limit", type=click.IntRange(1, 1000), metavar="N", help="Turns that agents trigger."),
+            click.option("--ceiling", type=DURATION, metavar="60m", help="Interrupt a job after this time."),
+            click.option("--stall", type=DURATION, metavar="15m", help="Show an alarm after this silence."),
+            click.option("--network/--no-network", default=None, help="Open the network to the agent."),
+            click.option("--env", multiple=True, metavar="NAME", help="Hand this variable on. Repeatable."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _binding(command: F) -> F:
+    for option in reversed(
+        (
+            click.option(
+                "--adapter", metavar="NAME", help="How jobs run: codex, command. Default codex if it is here."
+            ),
+            click.option("--argv", metavar="JSON", help='The program, such as \'["/path/runner", "arg"]\'.'),
+            click.option("--directory", type=click.Path(path_type=Path), metavar="DIR", help="Where jobs work."),
+            click.option("--no-tools", "tools", flag_value=False, default=None, help="Without relay's own tools."),
+            click.option("--new-session", is_flag=True, help="Give the agent's session up and begin a new one."),
+        )
+    ):
+        command = option(command)
+    return _limits(command)
+
+
+@click.group(cls=Group)
+def receiver() -> None:
+    """The process that works for an agent: start, stop, jobs."""
+
+
+@receiver.command()
+@channel_option
+@_binding
+def configure(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's options
+    """Bind a channel to an agent; a binding that cannot work is refused."""
+    answer = _configure(profile(), channel, **said)
+    emit(answer, _facts(answer), then="relay receiver start")
+
+
+@receiver.command()
+@channel_option
+@_binding
+def start(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's options
+    """Start the receiver in the background; returns when it is ready."""
+    chosen = profile()
+    aim = target(chosen, channel)
+    given = said["new_session"] or any(said[name] not in (None, ()) for name in said if name != "new_session")
+    if given or aim not in tuple(targets()):
+        _configure(chosen, channel, **said)
+    answer = verbs.start(aim)
+    emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
+
+
+def _configure(chosen: Profile, channel: str | None, *, argv: str | None, directory: Path | None, **said: Any) -> Any:  # noqa: ANN401 - JSON
+    where, name = _channel(chosen, channel)
+    folder = directory.expanduser().resolve() if directory else None
+    if folder is not None and not folder.is_dir():
+        raise RelayError(f"{folder} is not a directory.", code="usage", hint=f"mkdir -p {folder}")
+    return verbs.configure(chosen, channel=where, channel_name=name, argv=_argv(argv), directory=folder, **said)
+
+
+def _argv(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        words = json.loads(text)
+    except ValueError:
+        words = None
+    if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
+        raise RelayError(
+            "--argv is a JSON list of words.",
+            code="usage",
+            hint="""relay receiver configure --argv '["/path/runner"]'""",
+        )
+    return (shutil.which(words[0]) or words[0], *words[1:])
+
+
+@receiver.command()
+@channel_option
+@click.option("--seconds", type=DURATION, metavar="N", help="End after this time.")
+def run(channel: str | None, seconds: float | None) -> None:
+    """Run the receiver in the foreground."""
+    verbs.run(
+        target(profile(), channel),
+        seconds=seconds,
+        ready=lambda answer: emit(answer, f"The receiver is {answer['state']}. Ctrl-C stops it."),
+    )
+
+
+@receiver.command()
+@channel_option
+@click.option("--now", is_flag=True, help="Interrupt the job in hand at once.")
+def stop(channel: str | None, now: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """Stop the receiver; returns when it is gone."""
+    answer = verbs.stop(target(profile(), channel), now=now)
+    emit(answer, f"The receiver is {answer['state']}.", then="relay receiver start")
+
+
+@receiver.command()
+@channel_option
+def restart(channel: str | None) -> None:
+    """Start the receiver again under a running job."""
+    answer = verbs.restart(target(profile(), channel))
+    emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
+
+
+@receiver.command()
+@channel_option
+@click.pass_context
+def status(ctx: click.Context, channel: str | None) -> None:
+    """Show what the receiver does. Exit status 4 if a person is needed, 1 if it is not configured."""
+    answer = verbs.status(target(look(), channel))
+    emit(answer, _facts(answer), then=next_step(answer))
+    ctx.exit(status_code(answer))
+
+
+def status_code(answer: Mapping[str, Any]) -> int:
+    """The exit code of a status: 4 where a person is needed, 1 where nothing is configured."""
+    if answer.get("state") == "not_configured":
+        return output.ERROR
+    return output.PERSON if answer.get("needsPerson") else output.DONE
+
+
+def next_step(answer: Mapping[str, Any]) -> str:
+    """The line that a person types after a status."""
+    if answer.get("hint"):
+        return str(answer["hint"])
+    if answer.get("needsPerson"):
+        return "relay receiver jobs"
+    return "relay receiver start" if answer.get("state") in {"stopped", "not_configured"} else "relay receiver jobs"
+
+
+@receiver.command("list")
+def list_command() -> None:
+    """List the receivers of this machine."""
+    answer = verbs.list_all()
+    rows = [
+        (r.get("profile"), r.get("channelName"), r.get("adapter"), r.get("state"), r.get("pid"))
+        for r in answer["receivers"]
+    ]
+    emit(answer, table(rows, empty="No receiver is configured here."), then="relay receiver status")
+
+
+@receiver.command()
+@channel_option
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on as it grows.")
+@click.option("-n", "--lines", type=click.IntRange(1), default=50, help="The last lines. Default 50.")
+def logs(channel: str | None, following: bool, lines: int) -> None:  # noqa: FBT001 - click passes flags so
+    """Show the receiver's log."""
+    path = verbs.log_path(target(look(), channel))
+    if following:
+        follow(path, lines)
+        return
+    last = tail(path, lines)
+    emit({"path": str(path), "lines": last}, last or ["The log is empty."], then="relay receiver logs -f")
+
+
+@receiver.command()
+@channel_option
+@_limits
+def settings(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's options
+    """Show the settings, or change them from the next job on."""
+    changes = {name: value for name, value in said.items() if value not in (None, ())}
+    chosen = profile()
+    answer = verbs.settings(target(chosen, channel), **changes)
+    emit(answer, _facts(answer), then="relay receiver status")
+
+
+@receiver.command()
+@channel_option
+def resume(channel: str | None) -> None:
+    """Let agents' jobs run again after the chain paused."""
+    answer = verbs.resume(target(profile(), channel))
+    emit(answer, "Agents' jobs run again.", then="relay receiver jobs")
+
+
+@receiver.command()
+@channel_option
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most this many. Default 20.")
+def jobs(channel: str | None, limit: int) -> None:
+    """List the jobs, newest first."""
+    answer = verbs.jobs(target(look(), channel), limit=limit)
+    rows = [(j.get("id"), j.get("state"), j.get("attempt"), j.get("error") or j.get("message")) for j in answer["jobs"]]
+    emit(answer, table(rows, empty="No jobs yet."), then="relay receiver job ID")
+
+
+@receiver.command()
+@channel_option
+@click.argument("job", metavar="ID")
+def job(channel: str | None, job: str) -> None:
+    """Show one job with its evidence."""
+    answer = verbs.job(target(look(), channel), job)
+    unknown = answer.get("state") == "unknown"
+    then = f"relay receiver settle {job} --accept | --abandon --reason TEXT | --retry" if unknown else None
+    emit(answer, _facts(answer), then=then or "relay receiver jobs")
+
+
+@receiver.command()
+@channel_option
+@click.argument("job", metavar="ID")
+def cancel(channel: str | None, job: str) -> None:
+    """Cancel a job: at once while it is queued, else by an interrupt."""
+    answer = verbs.cancel(target(profile(), channel), job)
+    emit(answer, _facts(answer), then=f"relay receiver job {job}")
+
+
+@receiver.command()
+@channel_option
+@click.argument("job", metavar="ID")
+@click.option("--accept", "verb", flag_value="accept", help="It was done: post its answer, or --text.")
+@click.option("--abandon", "verb", flag_value="abandon", help="It is over: tell the requester. Needs --reason.")
+@click.option("--retry", "verb", flag_value="retry", help="Run it again, on your word.")
+@click.option("--text", metavar="TEXT", help="The answer to post.")
+@click.option("--reason", metavar="TEXT", help="Why.")
+def settle(channel: str | None, job: str, verb: str | None, text: str | None, reason: str | None) -> None:
+    """Say what became of a job whose outcome nobody can prove."""
+    if verb is None or (verb == "abandon" and not reason):
+        raise RelayError(
+            "Say what became of it.",
+            code="usage",
+            hint="Use --accept [--text TEXT], --abandon --reason TEXT, or --retry.",
+        )
+    answer = verbs.settle(target(profile(), channel), job, verb, text=text, reason=reason)
+    emit(answer, _facts(answer), then=f"relay receiver job {job}")
+
+
+@receiver.command()
+@channel_option
+def adopt(channel: str | None) -> None:
+    """Take over a state directory that was copied or restored."""
+    answer = verbs.adopt(target(profile(), channel))
+    emit(answer, "This state is now this machine's.", then="relay receiver start")
+
+
+def _facts(answer: Mapping[str, Any]) -> list[str]:
+    """An answer as lines, one fact each; what is empty is left out."""
+    lines = []
+    for name, value in answer.items():
+        if value in (None, "", [], {}):
+            continue
+        if isinstance(value, Mapping):
+            said = ", ".join(f"{key} {each}" for key, each in value.items() if each not in (None, "", [], {}))
+        elif isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+            lines.append(f"{name}:")
+            lines += ["  " + "  ".join(str(each) for each in row.values() if each is not None) for row in value]
+            continue
+        elif isinstance(value, list | tuple):
+            said = " ".join(str(each) for each in value)
+        elif name in {"ceiling", "stall"} and isinstance(value, int | float):
+            said = short(value)
+        else:
+            said = str(value)
+        lines.append(f"{name}: {said}")
+    return lines

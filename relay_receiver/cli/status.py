@@ -1,0 +1,112 @@
+"""`relay status`: the overview, and what you declare to others."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from relay_receiver.cli.acting import of, profile
+from relay_receiver.cli.exchange import place
+from relay_receiver.cli.options import Group, channel_option
+from relay_receiver.cli.output import emit, table
+from relay_receiver.cli.receiver import next_step, target
+from relay_receiver.client import profiles
+from relay_receiver.processes import files
+from relay_receiver.receiver import verbs
+from relay_receiver.wire.errors import RelayError
+
+if TYPE_CHECKING:
+    from relay_receiver.client.hub import Hub
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def status(ctx: click.Context) -> None:
+    """Show the hub, the receivers of this machine, and what needs you; or set, renew and show what you declare."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from relay_receiver.cli.hub import running
+
+    hub = running()
+    receivers = verbs.list_all()["receivers"]
+    known = [_account(name) for name in profiles.names()]
+    needs = [each for each in receivers if each.get("needsPerson")]
+    value = {"hub": hub, "profiles": known, "receivers": receivers, "needsYou": needs}
+    lines = [f"hub: {hub['url']}, process {hub['pid']}" if hub.get("url") else "hub: none runs on this machine"]
+    lines += [f"profile: {each['name']} as {each.get('agent') or each.get('error')}" for each in known]
+    rows = [(r.get("profile"), r.get("channelName"), r.get("adapter"), r.get("state"), r.get("pid")) for r in receivers]
+    lines += ["receivers:", *(f"  {line}" for line in table(rows, empty="none"))]
+    then = next_step(needs[0]) if needs else _first_step(value)
+    emit(value, lines, then=then)
+
+
+def _account(name: str) -> dict[str, Any]:
+    try:
+        found = profiles.load(name)
+    except RelayError as error:
+        return {"name": name, "error": error.sentence}
+    return {"name": name, "agent": found.agent_name, "role": found.role, "url": found.url}
+
+
+def _first_step(value: dict[str, Any]) -> str:
+    if not value["profiles"]:
+        return "relay hub start" if not value["hub"].get("url") else "relay connect URL#CODE --name NAME"
+    if all(each.get("role") != "agent" for each in value["profiles"]):
+        return "relay channels create lab"
+    return "relay receiver status" if value["receivers"] else "relay receiver start"
+
+
+@status.command("set")
+@channel_option
+@click.option("--mode", required=True, type=click.Choice(["available", "mentions_only", "paused"]))
+@click.option("--text", default="", help="A line for people.")
+def set_command(channel: str | None, mode: str, text: str) -> None:
+    """Declare what you are up to; a running receiver keeps it alive. It controls no delivery."""
+    chosen = profile()
+    who = of(chosen)
+
+    async def ask(hub: "Hub") -> tuple[str, dict[str, Any]]:
+        where, _ = await place(who, hub, channel)
+        before = [s for s in (await hub.state())["memberStatuses"] if (s["agentId"], s["channelId"]) == (who.id, where)]
+        return where, await hub.declare(where, rev=before[0]["rev"] if before else 0, mode=mode, text=text)
+
+    where, declared = who.talk(ask)
+    _keep(target(chosen, where).folder, {"mode": mode, "text": text, "rev": declared["rev"]})
+    emit(declared, f"Declared: {mode} {text}".rstrip(), then="relay status show")
+
+
+def _keep(folder: Path, said: dict[str, Any]) -> None:
+    """Leave the declaration where a running receiver finds and renews it."""
+    from relay_receiver.receiver.presence import DECLARATION
+
+    files.write_private(files.private_dir(folder) / DECLARATION, json.dumps(said).encode())
+
+
+@status.command("ping")
+@channel_option
+def ping_command(channel: str | None) -> None:
+    """Tell the hub that you are there."""
+    who = of(profile())
+
+    async def ask(hub: "Hub") -> dict[str, Any]:
+        where, _ = await place(who, hub, channel)
+        return await hub.ping(where)
+
+    emit(who.talk(ask), "The hub knows that you are there.", then="relay status show")
+
+
+@status.command("show")
+@channel_option
+def show_command(channel: str | None) -> None:
+    """Show what the members of a channel declare."""
+    who = of(profile())
+
+    async def ask(hub: "Hub") -> list[dict[str, Any]]:
+        where, _ = await place(who, hub, channel)
+        state = await hub.state()
+        return [each for each in state["memberStatuses"] if each["channelId"] == where]
+
+    found = who.talk(ask)
+    rows = [(each["agentId"], each["mode"], each["text"], each["validUntil"]) for each in found]
+    emit({"statuses": found}, table(rows, empty="Nobody declares anything."), then="relay status set --mode available")
