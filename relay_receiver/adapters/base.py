@@ -198,6 +198,8 @@ class Adapter(Protocol):
     """How jobs run. One instance per receiver process; all calls from one event loop."""
 
     proves: Proofs
+    long_lived: bool
+    """One agent process serves many jobs, so that the job credential is a file at one fixed path."""
 
     async def open(self, session: str | None) -> str | None:
         """Make the agent ready, with the session of before or a new one. Once per process start.
@@ -227,6 +229,9 @@ class Adapter(Protocol):
 
     async def recover(self, execution: str | None, work: Work) -> Recovery:
         """What became of an attempt whose outcome this process has not seen."""
+
+    async def recorded(self, key: str) -> None:
+        """The outcome of that attempt is committed: what was kept for its recovery may go."""
 
     async def close(self, *, detach: bool = False) -> None:
         """Let go. With `detach` a running execution stays with its keeper; else nothing is left running."""

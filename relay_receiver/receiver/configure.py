@@ -1,0 +1,255 @@
+"""Binding an agent to a channel: checked first, so that a binding that cannot work is refused and can be mended."""
+
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from relay_receiver.adapters import registry
+from relay_receiver.adapters.base import AdapterUnusable
+from relay_receiver.adapters.base import Binding as AdapterBinding
+from relay_receiver.client.hub import Hub
+from relay_receiver.client.profiles import Profile
+from relay_receiver.client.rest import Rest
+from relay_receiver.jobs.chain import DEFAULT_LIMIT
+from relay_receiver.jobs.wake import Wake
+from relay_receiver.journal import binding as bindings
+from relay_receiver.journal.binding import Binding
+from relay_receiver.journal.journal import Journal
+from relay_receiver.processes import environment, files, paths
+from relay_receiver.processes.lock import InstanceLock
+from relay_receiver.receiver.target import Target
+from relay_receiver.wire.cursor import Cursor
+from relay_receiver.wire.errors import RelayError
+
+CEILING_SECONDS = 3600.0
+STALL_SECONDS = 900.0
+
+
+async def configure(
+    profile: Profile,
+    *,
+    channel: str,
+    channel_name: str,
+    wake: str | None = None,
+    adapter: str | None = None,
+    argv: Sequence[str] | None = None,
+    directory: Path | None = None,
+    chain_limit: int | None = None,
+    ceiling: float | None = None,
+    stall: float | None = None,
+    network: bool | None = None,
+    tools: bool | None = None,
+    env: Sequence[str] | None = None,
+    new_session: bool = False,
+) -> dict[str, Any]:
+    """Bind this profile's agent in one channel, or change its binding; what is None stays, or gets its default.
+
+    Args:
+        wake: `manual`, `addressed` (default) or `all`.
+        ceiling: seconds after which a job is interrupted.
+        stall: seconds without a sign of life after which a job shows as stalled.
+        env: names of environment variables that the agent may see; their values are never stored.
+        new_session: forget the agent's session, so that adapter and directory can be changed.
+
+    Returns:
+        `{state: "configured", profile, channel, adapter, argv, directory, wake, ...}`.
+
+    Raises:
+        RelayError: the profile is a person's, the adapter cannot work, the receiver runs, or the hub refuses.
+    """
+    if profile.role != "agent":
+        raise RelayError(
+            f"The profile {profile.name} belongs to a person: only an agent's profile can be a receiver.",
+            code="not_an_agent",
+            hint="relay invites create, then on the agent's machine: relay connect URL#CODE --name NAME",
+        )
+    target = Target(profile.name, profile.workspace, channel)
+    files.private_dir(target.folder)
+    lock = InstanceLock(target.folder / "lock")
+    if not lock.acquire():
+        raise RelayError(
+            "The receiver is running: stop it to bind it anew.",
+            code="running",
+            hint="relay receiver stop, or relay receiver settings for wake, limits, network and env",
+        )
+    try:
+        journal = Journal.open(target.folder / "journal.sqlite3")
+        try:
+            before = journal.read_now(bindings.get)
+            wanted = _wanted(
+                profile,
+                before,
+                channel=channel,
+                channel_name=channel_name,
+                wake=wake,
+                adapter=adapter,
+                argv=argv,
+                directory=directory,
+                chain_limit=chain_limit,
+                ceiling=ceiling,
+                stall=stall,
+                network=network,
+                tools=tools,
+                env=env,
+                new_session=new_session,
+            )
+            checked = _checked(wanted, target)
+            if before is None:
+                journal.write_now(bindings.create, await _first(profile, checked))
+            else:
+                journal.write_now(bindings.change, **_columns(checked))
+        finally:
+            journal.close()
+    finally:
+        lock.release()
+    target.remember(
+        channelName=channel_name, adapter=checked.adapter, agent=profile.agent, agentName=profile.agent_name
+    )
+    return {
+        "state": "configured",
+        "profile": profile.name,
+        "channel": channel,
+        "channelName": channel_name,
+        "adapter": checked.adapter,
+        "argv": list(checked.argv),
+        "directory": checked.directory,
+        "wake": checked.wake,
+        "chainLimit": checked.chain_limit,
+        "network": checked.network,
+        "tools": checked.tools,
+    }
+
+
+def _wanted(
+    profile: Profile,
+    before: Binding | None,
+    *,
+    channel: str,
+    channel_name: str,
+    wake: str | None,
+    adapter: str | None,
+    argv: Sequence[str] | None,
+    directory: Path | None,
+    chain_limit: int | None,
+    ceiling: float | None,
+    stall: float | None,
+    network: bool | None,
+    tools: bool | None,
+    env: Sequence[str] | None,
+    new_session: bool,
+) -> Binding:
+    if before is None:
+        before = Binding(
+            agent=profile.agent,
+            agent_name=profile.agent_name,
+            workspace=profile.workspace,
+            channel=channel,
+            channel_name=channel_name,
+            wake=Wake.ADDRESSED.value,
+            adapter=adapter or registry.default(),
+            argv=(),
+            directory=str(Path.cwd()),
+            network=False,
+            tools=True,
+            env=(),
+            chain_limit=DEFAULT_LIMIT,
+            ceiling=CEILING_SECONDS,
+            stall=STALL_SECONDS,
+            session=None,
+            holder="h" + secrets.token_hex(12),
+            subscription=None,
+            chain_count=0,
+            cursor=None,
+            watermark=None,
+            configured_at=time.time(),
+            finished_turns=0,
+        )
+    given = {
+        "wake": wake,
+        "adapter": adapter,
+        "argv": None if argv is None else tuple(argv),
+        "directory": None if directory is None else str(directory.resolve()),
+        "chain_limit": chain_limit,
+        "ceiling": ceiling,
+        "stall": stall,
+        "network": network,
+        "tools": tools,
+        "env": None if env is None else tuple(env),
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if new_session:
+        changes.update(session=None, finished_turns=0)
+    elif before.session is not None and any(
+        changes.get(name, getattr(before, name)) != getattr(before, name) for name in ("adapter", "directory")
+    ):
+        raise RelayError(
+            "This binding has a session: another adapter or directory needs a new one.",
+            code="has_session",
+            hint="add --new-session",
+        )
+    return before.evolve(**changes)
+
+
+def _checked(wanted: Binding, target: Target) -> Binding:
+    folder = Path(wanted.directory)
+    if not folder.is_dir():
+        raise RelayError(f"There is no directory {folder}.", code="no_directory", hint="--directory DIR")
+    for ours in (paths.home(), target.runtime):
+        if ours.resolve().is_relative_to(folder.resolve()):
+            raise RelayError(
+                f"The directory {folder} holds this program's own state ({ours}); a job could change it.",
+                code="directory_holds_state",
+                hint="choose a project's directory: --directory DIR",
+            )
+    try:
+        kind = registry.load(wanted.adapter)
+        settings = kind.check(
+            AdapterBinding(
+                settings={"argv": list(wanted.argv), "network": wanted.network, "tools": wanted.tools},
+                directory=folder,
+                environment=environment.build(wanted.env),
+                spool=target.folder / "spool",
+                runtime=target.runtime,
+            )
+        )
+    except AdapterUnusable as error:
+        raise RelayError(str(error), code=error.code, hint="relay receiver configure --help") from error
+    return wanted.evolve(argv=tuple(settings.get("argv", wanted.argv)))
+
+
+async def _first(profile: Profile, wanted: Binding) -> Binding:
+    """The binding as it begins: at this moment of the channel, with a subscription of its own."""
+    async with Rest(profile.url, profile.token()) as rest:
+        hub = Hub(rest)
+        state = await hub.state()
+        if wanted.channel not in {found["id"] for found in state["channels"]}:
+            raise RelayError(
+                f"{profile.agent_name} is not in that channel.", code="unknown_channel", hint="relay channels list"
+            )
+        cursor = state["cursor"]
+        subscription = await hub.subscribe(channel=wanted.channel, cursor=cursor)
+    return wanted.evolve(
+        cursor=str(cursor), watermark=Cursor.parse(cursor).number, subscription=str(subscription["id"])
+    )
+
+
+def _columns(binding: Binding) -> dict[str, Any]:
+    names = (
+        "wake",
+        "adapter",
+        "argv",
+        "directory",
+        "chain_limit",
+        "ceiling",
+        "stall",
+        "network",
+        "tools",
+        "env",
+        "session",
+        "finished_turns",
+        "agent_name",
+        "channel_name",
+    )
+    return {name: getattr(binding, name) for name in names}

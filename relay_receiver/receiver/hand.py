@@ -1,0 +1,113 @@
+"""The job in hand: its row as the journal has it, what is remembered beside it, and its moves."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relay_receiver.adapters.base import Accepted
+from relay_receiver.jobs.job import Job
+from relay_receiver.jobs.outcome import Outcome
+from relay_receiver.jobs.state import TERMINAL, JobState
+from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.journal import jobs
+from relay_receiver.receiver import results
+from relay_receiver.receiver.parts import Parts
+
+
+@dataclass(kw_only=True)
+class Memory:
+    """What a process remembers of its job, and a restart may forget. Boot times in seconds."""
+
+    accepted: Accepted | None = None
+    accepted_at: float = 0.0
+    began: float = 0.0
+    """From here its ceiling counts; moved on by the time it waited for a person."""
+    waiting_since: float | None = None
+    last_event: float = 0.0
+    interrupt: asyncio.Task[None] | None = None
+    ceiling: bool = False
+    stopped: bool = False
+    look_again_at: float | None = None
+
+
+class Hand:
+    """Holds at most one job (P6). Every move is a guarded write of the journal first."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.memory = Memory()
+        self.job: Job | None = None
+
+    def held(self) -> Job:
+        """The job in hand.
+
+        Raises:
+            LookupError: there is none.
+        """
+        if self.job is None:
+            raise LookupError("no job is in flight")
+        return self.job
+
+    def take(self, job: Job | None) -> None:
+        """Hold this job, or none, and remember nothing of the one before."""
+        self.job = job
+        self.memory = Memory()
+        self._parts.situation.stalled = False
+        self._parts.situation.last_note = None
+
+    async def move(self, event: JobEvent, *, who: str, why: str = "", **columns: Any) -> None:  # noqa: ANN401 - columns
+        """Move the job as the table says, and let it go where that is an end."""
+        job = self.held()
+        moved = await self._parts.write(jobs.move, job.id, event, at=self._parts.now(), who=who, why=why, **columns)
+        self._parts.log.info("job", extra={"job": job.id, "state": moved.state.value, "why": why})
+        self.job = None if moved.state in TERMINAL or moved.state is JobState.QUEUED else moved
+
+    async def note(self, **columns: Any) -> None:  # noqa: ANN401 - columns
+        """Store facts of the job that are no move."""
+        self.job = await self._parts.write(jobs.set_columns, self.held().id, **columns)
+
+    async def requeue(self, event: JobEvent, *, who: str, why: str) -> Job:
+        """Back into the queue, in its order, under a new claim."""
+        queued = await self._parts.write(jobs.requeue, self.held().id, event, at=self._parts.now(), who=who, why=why)
+        self._parts.log.info("job", extra={"job": queued.id, "state": queued.state.value, "why": why})
+        self.take(None)
+        return queued
+
+    async def lose(self, why: str, evidence: Mapping[str, Any] | None = None, suggestion: str | None = None) -> None:
+        """Nobody can know what became of it: only a person, or later proof, moves it on."""
+        await self.move(
+            JobEvent.LOST, who="adapter", why=why, error=why, evidence=_json(evidence), text=suggestion, notified=False
+        )
+
+    async def finish(self, end: results.Ending, *, evidence: Mapping[str, Any] | None = None) -> None:
+        """Commit the ending and the exact body; it is posted after that, and only then."""
+        job = self.held()
+        body = results.body(job, self._parts.binding.channel, end, run=job.run_claim is not None)
+        await self.move(
+            JobEvent.OUTPUT,
+            who="adapter",
+            why=end.error or "",
+            text=end.text,
+            outcome=end.outcome.value,
+            error=end.error,
+            usage=end.usage,
+            body=json.dumps(body) if results.is_posted(job, end.outcome) else None,
+            evidence=_json(evidence),
+        )
+
+    def interrupted(self, text: str = "") -> results.Ending:
+        """The ending of a job that was stopped, with the reason why it was."""
+        if self.memory.ceiling:
+            minutes = self._parts.binding.ceiling / 60
+            why = f"it ran into its limit of {minutes:g} minutes and was stopped"
+            return results.Ending(outcome=Outcome.FAILED, text=text, error=why)
+        if self.memory.stopped:
+            why = "the receiver was stopped while it ran"
+            return results.Ending(outcome=Outcome.FAILED, text=text, error=why)
+        return results.Ending(outcome=Outcome.CANCELLED, text=text, error=f"by {self.held().cancel or 'request'}")
+
+
+def _json(evidence: Mapping[str, Any] | None) -> str | None:
+    return json.dumps(dict(evidence), default=str) if evidence else None

@@ -1,0 +1,153 @@
+"""Intake: a batch of events and its cursor into the journal in one transaction, and only then acknowledged (P1)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relay_receiver.client.errors import Displaced, HubAway, HubError, Unauthorized
+from relay_receiver.client.feed import Batch, Feed, Gap, Transport
+from relay_receiver.jobs.state import AT_THE_AGENT, JobState
+from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.journal import binding as bindings
+from relay_receiver.journal import jobs, messages
+from relay_receiver.journal.journal import Connection
+from relay_receiver.receiver.lease import Lease
+from relay_receiver.receiver.parts import Parts
+from relay_receiver.wire.message import Message
+
+TYPES = ("message.created", "message.cancel")
+
+PRUNE_EVERY = 500
+"""Messages between two looks for what may be pruned."""
+CONTEXT_COUNT = 4096
+CONTEXT_SECONDS = 30 * 24 * 3600.0
+"""Context older than the newest `CONTEXT_COUNT` messages and this age is pruned."""
+
+
+class Intake:
+    """Reads the feed while the lease is held, and never acknowledges what is not committed."""
+
+    def __init__(self, parts: Parts, lease: Lease, *, changed: Callable[[], None]) -> None:
+        self._parts = parts
+        self._lease = lease
+        self._changed = changed
+        self._since_prune = 0
+
+    async def run(self) -> None:
+        """Read until cancelled; a lost credential or lease only waits for a better one."""
+        while True:
+            await self._lease.held.wait()
+            feed = self._feed()
+            try:
+                async for item in feed.items():
+                    await self._take(feed, item)
+            except Unauthorized as error:
+                self._parts.situation.unauthorized = True
+                self._parts.situation.hub_error = str(error)
+                self._lease.held.clear()
+                self._lease.renew_soon()
+            except Displaced:
+                self._parts.log.info("feed displaced")
+                self._lease.held.clear()
+                self._lease.renew_soon()
+            finally:
+                await feed.close()
+
+    def _feed(self) -> Feed:
+        parts = self._parts
+        binding = parts.binding
+        return Feed(
+            parts.hub,
+            channel=binding.channel,
+            types=TYPES,
+            cursor=binding.cursor,
+            holder=binding.holder,
+            fence=parts.situation.fence,
+            known=self._known,
+            since=binding.watermark or 0,
+        )
+
+    async def _known(self, message: str, event: int) -> bool:
+        return await self._parts.journal.read(messages.known, message, event)
+
+    async def _take(self, feed: Feed, item: Batch | Transport | Gap) -> None:
+        situation = self._parts.situation
+        match item:
+            case Transport(name=name, why=why):
+                situation.transport, situation.transport_why = name, why
+                self._parts.log.info("transport", extra={"transport": name, "why": why})
+            case Gap(first=first, last=last):
+                situation.gap = {"first": first, "last": last}
+                self._parts.log.warning("gap", extra=situation.gap)
+            case Batch():
+                await self._commit(feed, item)
+
+    async def _commit(self, feed: Feed, batch: Batch) -> None:
+        parts = self._parts
+        if parts.boot() >= parts.situation.lease_until:
+            self._lease.held.clear()
+            self._lease.renew_soon()
+        await self._lease.held.wait()
+        arrived, cancels = self._parse(batch.events)
+        if arrived or cancels:
+            await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
+        parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
+        if batch.events and parts.binding.subscription is not None:
+            await self._acknowledge(feed, batch.cursor)
+        if arrived or cancels:
+            self._changed()
+        await self._prune(len(arrived))
+
+    async def _acknowledge(self, feed: Feed, cursor: str) -> None:
+        try:
+            await feed.acknowledge(self._parts.binding.subscription, cursor)
+        except (HubAway, HubError) as error:
+            self._parts.log.info("acknowledgement put off to the next batch", extra={"why": error.sentence})
+
+    def _parse(self, events: Sequence[dict[str, Any]]) -> tuple[list[Message], list[str]]:
+        """The messages and withdrawals of a batch; what cannot be read is logged and passed over."""
+        arrived: list[Message] = []
+        cancels: list[str] = []
+        for event in events:
+            data = event.get("data")
+            try:
+                if event.get("type") == "message.created":
+                    arrived.append(Message.parse((data or {})["message"]))
+                elif event.get("type") == "message.cancel":
+                    cancels.append(str((data or {})["message"]))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                self._parts.log.warning("event not understood", extra={"number": event.get("id"), "why": str(error)})
+        return arrived, cancels
+
+    async def _prune(self, arrived: int) -> None:
+        self._since_prune += arrived
+        if self._since_prune < PRUNE_EVERY:
+            return
+        self._since_prune = 0
+        parts = self._parts
+        limits = {"keep_count": CONTEXT_COUNT, "keep_age": CONTEXT_SECONDS, "at": parts.now()}
+        pruned = 1
+        while pruned:
+            pruned = await parts.write(messages.prune, **limits)
+
+
+def _store(
+    conn: Connection,
+    arrived: Sequence[Message],
+    cancels: Sequence[str],
+    *,
+    cursor: str,
+    watermark: int,
+    at: float,
+) -> None:
+    messages.intake(conn, arrived, cursor=cursor, watermark=watermark, at=at)
+    for message in cancels:
+        job = jobs.of_message(conn, message)
+        if job is None:
+            continue
+        if job.state is JobState.QUEUED:
+            jobs.move(conn, job.id, JobEvent.WITHDRAW, at=at, who="requester", why="withdrawn")
+        elif job.state in AT_THE_AGENT and job.cancel is None:
+            jobs.set_columns(conn, job.id, cancel="the requester")
+            jobs.note(conn, job.id, at=at, who="requester", why="asked to cancel")
+    if not arrived:
+        bindings.note_position(conn, cursor, watermark)

@@ -1,0 +1,118 @@
+"""The lease of this binding at the hub: taken, renewed, lost, and what the hub holds open for it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from relay_receiver import __version__
+from relay_receiver.client.errors import HubAway, HubError
+from relay_receiver.receiver.backoff import Ladder
+from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.situation import LeaseState
+from relay_receiver.wire import limits
+
+RENEW_SECONDS = 12.0
+"""Between renewals while the lease is held; it lasts 30 s."""
+STANDBY_SECONDS = 5.0
+"""Between tries while another holder has it."""
+UNAUTHORIZED_SECONDS = 300.0
+"""Between tries with a credential that the hub refused."""
+
+State = Callable[[], str]
+Reconcile = Callable[[dict[str, Any] | None], None]
+"""Hears of the run that the hub holds open, after each renewal."""
+
+
+class Lease:
+    """Keeps the lease while the process lives. `changed` is set at every move of its state."""
+
+    def __init__(self, parts: Parts, *, state: State, reconcile: Reconcile) -> None:
+        self._parts = parts
+        self._state = state
+        self._reconcile = reconcile
+        self._ladder = Ladder(parts.boot, ceiling=15.0)
+        self._look = asyncio.Event()
+        self.held = asyncio.Event()
+
+    def renew_soon(self) -> None:
+        """Tell the hub at once: the state that it shows has changed, or the lease is in doubt."""
+        self._look.set()
+
+    async def run(self) -> None:
+        """Take and renew the lease until cancelled."""
+        while True:
+            wait = await self._renew()
+            try:
+                async with asyncio.timeout(wait):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
+            self._look.clear()
+
+    async def release(self) -> None:
+        """Give the lease back, so that another holder need not wait. An open run stays open."""
+        if self._parts.situation.lease is LeaseState.HELD:
+            binding = self._parts.binding
+            try:
+                await self._parts.hub.release(channel=binding.channel, holder=binding.holder)
+            except (HubAway, HubError) as error:
+                self._parts.log.info("lease not released", extra={"why": error.sentence})
+
+    async def _renew(self) -> float:
+        parts = self._parts
+        situation = parts.situation
+        asked = parts.boot()
+        try:
+            answer = await parts.hub.take_lease(
+                channel=parts.binding.channel,
+                holder=parts.binding.holder,
+                subscription=parts.binding.subscription,
+                session=parts.binding.session,
+                runtime=f"relay-receiver/{__version__} {parts.binding.adapter}",
+                state=self._state(),
+                detail=situation.detail(),
+            )
+        except HubAway as error:
+            return self._away(error.sentence)
+        except HubError as error:
+            return self._refused(error)
+        self._ladder.succeeded()
+        situation.unauthorized = False
+        situation.hub_error = None
+        situation.fence = str(answer["fence"])
+        situation.lease_until = asked + limits.LEASE_SECONDS
+        self._set(LeaseState.HELD)
+        self._reconcile(answer.get("run"))
+        self.held.set()
+        return RENEW_SECONDS
+
+    def _away(self, why: str) -> float:
+        situation = self._parts.situation
+        situation.hub_error = why
+        if situation.lease is LeaseState.HELD and self._parts.boot() >= situation.lease_until:
+            self._set(LeaseState.LAPSED)
+        return self._ladder.failed()
+
+    def _refused(self, error: HubError) -> float:
+        situation = self._parts.situation
+        if error.status == 401:
+            situation.unauthorized = True
+            situation.hub_error = error.sentence
+            self._set(LeaseState.LAPSED)
+            return UNAUTHORIZED_SECONDS
+        if error.code == "lease_held":
+            situation.hub_error = None
+            self._set(LeaseState.STANDBY)
+            return STANDBY_SECONDS
+        situation.last_error = error.sentence
+        wait = self._away(error.sentence)
+        return max(wait, error.retry_after or 0.0)
+
+    def _set(self, state: LeaseState) -> None:
+        situation = self._parts.situation
+        if situation.lease is not state:
+            self._parts.log.info("lease", extra={"lease": state.value, "fence": situation.fence})
+            situation.reconciled = False
+        situation.lease = state
+        if state is not LeaseState.HELD:
+            self.held.clear()

@@ -1,0 +1,57 @@
+"""The receiver's log: one JSON object a line, rotated, readable by people through `relay receiver logs`."""
+
+import json
+import logging
+import logging.handlers
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+from relay_receiver.processes import files
+
+BYTES = 5 * 1024 * 1024
+"""Size of one log file before it is rotated."""
+KEPT = 3
+"""Rotated files that are kept."""
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **{key: value for key, value in vars(record).items() if key not in _STANDARD},
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class _PrivateRotating(logging.handlers.RotatingFileHandler):
+    def _open(self) -> TextIO:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
+
+
+def open_log(path: Path, *, foreground: bool) -> logging.Logger:
+    """The logger of a receiver process, writing to `path` (0600), and to stderr in the foreground."""
+    files.private_dir(path.parent)
+    logger = logging.getLogger("relay_receiver")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    handlers: list[logging.Handler] = [_PrivateRotating(path, maxBytes=BYTES, backupCount=KEPT)]
+    if foreground:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    for handler in handlers:
+        handler.setFormatter(_Line())
+    for old in logger.handlers[:]:
+        logger.removeHandler(old)
+        old.close()
+    for handler in handlers:
+        logger.addHandler(handler)
+    return logger

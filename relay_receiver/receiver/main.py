@@ -1,0 +1,80 @@
+"""The program of one receiver: `python -m relay_receiver.receiver.main PROFILE WORKSPACE CHANNEL [SECONDS]`.
+
+It writes one JSON line when it is ready, or when it cannot start, to the descriptor that it was given for that
+(see `processes.background`), and works until it is stopped.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from relay_receiver.client import profiles
+from relay_receiver.processes import background, paths
+from relay_receiver.processes.lock import InstanceLock
+from relay_receiver.receiver.logs import open_log
+from relay_receiver.receiver.receiver import How, Receiver
+from relay_receiver.wire.errors import RelayError
+
+LOCK = "lock"
+LOG = "receiver.log"
+
+
+def run(
+    folder: Path,
+    profile: profiles.Profile,
+    *,
+    foreground: bool,
+    ready: Callable[[dict[str, Any]], None],
+    seconds: float | None = None,
+) -> None:
+    """Hold the instance lock and work until stopped.
+
+    Args:
+        ready: called with `{state: "ready"}` once the receiver is there, or `{state: "already_running", pid}`.
+        seconds: stop by itself after this time.
+
+    Raises:
+        RelayError: it cannot start: the journal is copied, newer, or not to be opened.
+    """
+    lock = InstanceLock(folder / LOCK)
+    if not lock.acquire():
+        holder = lock.holder()
+        ready({"state": "already_running", "pid": None if holder is None else holder.pid})
+        return
+    try:
+        log = open_log(folder / LOG, foreground=foreground)
+        asyncio.run(_live(Receiver(profile, folder, log), ready, seconds))
+    finally:
+        lock.release()
+
+
+async def _live(receiver: Receiver, ready: Callable[[dict[str, Any]], None], seconds: float | None) -> None:
+    if seconds is not None:
+        asyncio.get_running_loop().call_later(seconds, receiver.stop, How.GRACE)
+    await receiver.run(ready)
+
+
+def main(arguments: list[str]) -> int:
+    """Run in the background, for `receiver start`."""
+    name, workspace, channel = arguments[:3]
+    report = background.reporter()
+    try:
+        run(
+            paths.binding_dir(name, workspace, channel),
+            profiles.load(name),
+            foreground=False,
+            ready=report,
+        )
+    except RelayError as error:
+        report({"error": error.sentence, "code": error.code, "hint": error.hint})
+        return 1
+    except Exception as error:
+        report({"error": f"The receiver could not start: {error}", "code": "internal", "hint": "relay receiver logs"})
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""Recovery: what became of the job that a process before this one had at its agent."""
+
+from relay_receiver.adapters.base import Accepted, Finished, NeverStarted, Recovery, StillRunning, Unprovable, Work
+from relay_receiver.jobs.state import JobState
+from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.receiver.hand import Hand
+from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.watch import Watch
+
+
+async def recover(parts: Parts, hand: Hand, watch: Watch) -> None:
+    """Ask the adapter about the job in hand and act on its answer. Never hands it over again without proof."""
+    job = hand.held()
+    found = await _ask(parts, hand)
+    parts.log.info("recovered", extra={"job": job.id, "found": type(found).__name__})
+    match found:
+        case Finished():
+            await watch.finished(found)
+        case StillRunning(execution=execution, keeper=keeper):
+            await _attached(parts, hand, Accepted(execution=execution, keeper=keeper))
+        case NeverStarted(proof=proof):
+            await hand.requeue(JobEvent.RETRY, who="receiver", why=f"never started: {proof}")
+        case Unprovable(reason=reason, evidence=evidence, suggestion=suggestion):
+            if job.state is not JobState.UNKNOWN:
+                await hand.lose(reason, evidence, suggestion)
+
+
+async def _ask(parts: Parts, hand: Hand) -> Recovery:
+    job = hand.held()
+    work = Work(job=job.id, attempt=job.attempt, prompt="", message=job.message, credential=None)
+    try:
+        return await parts.adapter.recover(job.execution, work)
+    except Exception as error:
+        parts.log.exception("recovery failed", extra={"job": job.id})
+        return Unprovable(reason=f"the adapter could not say what became of it: {error!r}")
+
+
+async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:
+    job, memory = hand.held(), hand.memory
+    boot, now = parts.boot(), parts.now()
+    memory.accepted = accepted
+    memory.accepted_at = memory.last_event = boot
+    memory.began = boot - max(0.0, now - (job.submitted_at or now))
+    if job.state is JobState.WAITING:
+        await hand.move(JobEvent.RESUME, who="receiver", why="attached again")
+    elif job.state is not JobState.RUNNING:
+        await hand.move(
+            JobEvent.ACCEPTED,
+            who="receiver",
+            why="attached again",
+            execution=accepted.execution,
+            keeper=accepted.keeper,
+        )

@@ -1,0 +1,317 @@
+"""The runner: one job at a time from the queue to its posted result. The only task that moves jobs."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from relay_receiver.adapters.base import AdapterEvent, AdapterUnusable, Refused, Scope
+from relay_receiver.jobs.job import Job
+from relay_receiver.jobs.outcome import Outcome
+from relay_receiver.jobs.state import AT_THE_AGENT, JobState
+from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.journal import binding as bindings
+from relay_receiver.journal import jobs, messages
+from relay_receiver.receiver import recovery, results, settle
+from relay_receiver.receiver.backoff import Ladder
+from relay_receiver.receiver.hand import Hand
+from relay_receiver.receiver.handover import Begin, Handover
+from relay_receiver.receiver.outbox import Outbox, Posted
+from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.situation import LeaseState
+from relay_receiver.receiver.watch import Watch
+
+LOOK_AGAIN_SECONDS = 60.0
+"""Between looks for proof that turns up later for an unknown job."""
+BEGIN_CEILING = 30.0
+"""Seconds between tries of a begin, at the most."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """Something that another task wants done between two steps."""
+
+    call: Callable[[], Coroutine[Any, Any, Any]]
+    done: asyncio.Future[Any]
+
+
+class Runner:
+    """Everything that concerns jobs reaches it through one queue, so that nothing happens at once."""
+
+    def __init__(self, parts: Parts, tasks: asyncio.TaskGroup) -> None:
+        self._parts = parts
+        self._tasks = tasks
+        self._beside: set[asyncio.Task[Any]] = set()
+        self._queue: asyncio.Queue[AdapterEvent | _Command | None] = asyncio.Queue()
+        self._hand = Hand(parts)
+        self._handover = Handover(parts)
+        self._outbox = Outbox(parts)
+        self._watch = Watch(parts, self._hand, self._outbox, refused=self._refused, later=self.post, beside=self._start)
+        self._begin = Ladder(parts.boot, ceiling=BEGIN_CEILING)
+        self._refusals = Ladder(parts.now)
+        self._opening = Ladder(parts.boot)
+        self._opened = False
+        self._recovered = False
+        self.rest = asyncio.Event()
+        """Set while nothing is at the agent and nothing is left to post."""
+
+    @property
+    def job(self) -> Job | None:
+        """The job in flight as the journal has it."""
+        return self._hand.job
+
+    def kick(self) -> None:
+        """Look again: something that the runner waits for may have happened."""
+        self._queue.put_nowait(None)
+
+    def take(self, event: AdapterEvent) -> None:
+        """Hear an event of the adapter."""
+        self._queue.put_nowait(event)
+
+    def post(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Have `call` run between two steps, without waiting for it."""
+        self._queue.put_nowait(_Command(call, asyncio.get_running_loop().create_future()))
+
+    async def ask(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run `call` between two steps, and return what it returns."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(_Command(call, done))
+        return await done
+
+    def close(self) -> None:
+        """End what runs beside the loop, once the loop itself has ended."""
+        for task in self._beside:
+            task.cancel()
+
+    def _start(self, call: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = self._tasks.create_task(call, name=name)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
+
+    async def run(self) -> None:
+        """Work until cancelled. Begins from the journal alone, also after a fault of its own."""
+        self._hand.take(await self._parts.journal.read(jobs.in_flight))
+        self._recovered = False
+        while True:
+            delay = await self._step()
+            at_rest = delay != 0 and (self.job is None or self.job.state is JobState.UNKNOWN)
+            (self.rest.set if at_rest else self.rest.clear)()
+            signal = await self._next(delay)
+            if isinstance(signal, _Command):
+                await self._answer(signal)
+            elif signal is not None:
+                await self._watch.hear(signal)
+
+    async def _next(self, delay: float | None) -> AdapterEvent | _Command | None:
+        if not self._queue.empty():
+            return self._queue.get_nowait()
+        if delay is None:
+            return await self._queue.get()
+        try:
+            async with asyncio.timeout(delay):
+                return await self._queue.get()
+        except TimeoutError:
+            return None
+
+    async def _answer(self, command: _Command) -> None:
+        try:
+            result = await command.call()
+        except asyncio.CancelledError:
+            command.done.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - it goes to whoever asked
+            if command.done.done():
+                return
+            self._parts.log.info("command refused", extra={"why": str(error)})
+            command.done.set_exception(error)
+        else:
+            with contextlib.suppress(asyncio.InvalidStateError):
+                command.done.set_result(result)
+
+    async def _step(self) -> float | None:  # noqa: PLR0911 - one return a state
+        """Take the next step. Seconds until there may be another: 0 at once, None when something must happen first."""
+        state = None if self.job is None else self.job.state
+        if state is JobState.OUTPUT:
+            return await self._post()
+        if not self._opened and (wait := await self._open()):
+            return await self._tell(wait) if state is JobState.UNKNOWN else wait
+        if not self._recovered:
+            self._recovered = True
+            if state is not None:
+                await recovery.recover(self._parts, self._hand, self._watch)
+                return 0
+        if state is None:
+            if await self._outbox.post_leftovers():
+                return 0
+            return _sooner(await self._choose(), self._outbox.remaining())
+        if state is JobState.UNKNOWN:
+            return await self._unknown()
+        return await self._watch.step()
+
+    async def _open(self) -> float:
+        """Make the adapter ready; seconds until the next try where it is not."""
+        parts = self._parts
+        if wait := self._opening.remaining():
+            return wait
+        try:
+            session = await parts.adapter.open(parts.binding.session)
+        except AdapterUnusable as error:
+            return self._closed(str(error), error.code)
+        except Exception as error:
+            parts.log.exception("adapter did not open")
+            return self._closed(f"the adapter could not be opened: {error!r}", "refused")
+        self._opening.succeeded()
+        parts.situation.adapter_error = parts.situation.adapter_code = None
+        if session is not None and session != parts.binding.session:
+            await parts.write(bindings.change, session=session)
+            parts.binding = parts.binding.evolve(session=session)
+        self._opened = True
+        return 0
+
+    def _closed(self, why: str, code: str) -> float:
+        situation = self._parts.situation
+        situation.adapter_error, situation.adapter_code = why, code
+        self._parts.log.warning("adapter unusable", extra={"why": why, "code": code})
+        return self._opening.failed()
+
+    # From the queue to the agent.
+
+    async def _choose(self) -> float | None:
+        """Hand over the next job, where one may run. Seconds until the next try."""
+        situation = self._parts.situation
+        ready = situation.lease is LeaseState.HELD and situation.reconciled and situation.foreign_run is None
+        if situation.stopping or not ready:
+            return None
+        if wait := max(self._refusals.remaining(), self._begin.remaining()):
+            return wait
+        situation.retry_at = None
+        following = await self._parts.journal.read(jobs.next_queued)
+        situation.paused = following.paused
+        return None if following.job is None else await self._hand_over(following.job)
+
+    async def _hand_over(self, job: Job) -> float:
+        begin = await self._handover.begin(job)
+        if begin is Begin.LATER:
+            return self._put_off()
+        self._begin.succeeded()
+        if begin is Begin.ENDED:
+            return 0
+        handed = await self._handover.call(job)
+        if handed is None:
+            return 0
+        self._hand.take(handed.job)
+        if handed.answer is None:
+            await self._hand.lose(handed.why)
+        elif isinstance(handed.answer, Refused):
+            await self._refused(handed.answer)
+        else:
+            self._refusals.succeeded()
+            self._parts.situation.refused = None
+            self._watch.accepted(handed.answer)
+        return 0
+
+    def _put_off(self) -> float:
+        situation = self._parts.situation
+        error = self._handover.later
+        code = getattr(error, "code", None)
+        why = error.sentence if error is not None else "the hand-over was put off"
+        situation.last_error = why
+        self._parts.log.warning("begin put off", extra={"why": why, "code": code})
+        if getattr(error, "status", None) == 401:
+            situation.unauthorized = True
+        if code == "fenced":
+            situation.lease = LeaseState.LAPSED
+        return self._begin.failed(after=getattr(error, "retry_after", None))
+
+    async def _refused(self, refused: Refused) -> None:
+        parts = self._parts
+        if refused.scope is Scope.JOB:
+            await self._hand.finish(results.Ending(outcome=Outcome.FAILED, text="", error=refused.reason))
+            return
+        now = parts.now()
+        wait = self._refusals.failed(after=None if refused.retry_at is None else refused.retry_at - now)
+        parts.situation.refused = refused.reason
+        parts.situation.retry_at = now + wait
+        queued = await self._hand.requeue(JobEvent.REFUSED, who="adapter", why=refused.reason)
+        await self._handover.close_run(queued)
+
+    # From the agent to the hub.
+
+    async def _post(self) -> float | None:
+        job = self._hand.held()
+        if await self._outbox.post(job) is Posted.LATER:
+            return self._outbox.remaining()
+        await self._parts.adapter.recorded(f"{job.id}.{job.attempt}")
+        await self._parts.write(messages.promote, at=self._parts.now())
+        self._hand.take(None)
+        return 0
+
+    async def _tell(self, wait: float | None) -> float | None:
+        """Tell the requester once that the outcome is unknown."""
+        if self._hand.held().notified:
+            return wait
+        if not await self._outbox.notify(self._hand.held()):
+            return self._outbox.remaining()
+        await self._hand.note(notified=True)
+        return 0
+
+    async def _unknown(self) -> float | None:
+        """Tell of it, and look now and then for proof that turns up later."""
+        memory, now = self._hand.memory, self._parts.boot()
+        if memory.look_again_at is None:
+            memory.look_again_at = now + LOOK_AGAIN_SECONDS
+        if now < memory.look_again_at:
+            return await self._tell(memory.look_again_at - now)
+        memory.look_again_at = now + LOOK_AGAIN_SECONDS
+        await recovery.recover(self._parts, self._hand, self._watch)
+        return 0
+
+    # What people want; called between two steps.
+
+    async def cancel(self, job_id: str, who: str) -> Job:
+        """Cancel a job: at once where it is queued, by an interrupt where it runs.
+
+        Raises:
+            RelayError: there is no such job, or its outcome is unknown and it is for a person to settle.
+        """
+        parts = self._parts
+        job = await parts.journal.read(jobs.get, job_id)
+        if job is None or job.state not in AT_THE_AGENT | {JobState.OUTPUT}:
+            return await parts.write(
+                settle.cancel_queued, job_id, channel=parts.binding.channel, who=who, at=parts.now()
+            )
+        if job.state is not JobState.OUTPUT:
+            await parts.write(jobs.note, job_id, at=parts.now(), who=who, why="asked to cancel")
+            await self._hand.note(cancel=who)
+        return self._hand.held()
+
+    async def reload(self) -> None:
+        """Read binding and job in flight again, after another part changed them; try again at once."""
+        parts = self._parts
+        changed = await parts.journal.read(bindings.get)
+        if changed is not None:
+            position = {"cursor": parts.binding.cursor, "watermark": parts.binding.watermark}
+            parts.binding = changed.evolve(**position)
+        job = await parts.journal.read(jobs.in_flight)
+        if job is None or self.job is None or job.id != self.job.id or job.attempt != self.job.attempt:
+            self._hand.take(job)
+        else:
+            self._hand.job = job
+        for ladder in (self._refusals, self._begin):
+            ladder.succeeded()
+        self._outbox.retry_now()
+
+    def stop_hand(self) -> None:
+        """Interrupt the job at the agent, because the receiver stops."""
+        if self.job is not None and self.job.state in AT_THE_AGENT:
+            self._hand.memory.stopped = True
+            self._watch.interrupt()
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    known = [delay for delay in (one, other) if delay is not None]
+    return min(known) if known else None

@@ -1,0 +1,124 @@
+"""Settling: a person says what became of a job whose outcome no program can know."""
+
+import json
+from enum import StrEnum
+
+from relay_receiver.jobs.job import Job
+from relay_receiver.jobs.outcome import Outcome
+from relay_receiver.jobs.state import JobState
+from relay_receiver.jobs.text import clean
+from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.journal import jobs
+from relay_receiver.journal.journal import Connection
+from relay_receiver.receiver import results
+from relay_receiver.wire.errors import RelayError
+
+
+class Verb(StrEnum):
+    """What a person may say of a job."""
+
+    ACCEPT = "accept"
+    """It was done: post this."""
+    ABANDON = "abandon"
+    """It is over: tell the requester."""
+    RETRY = "retry"
+    """Run it again, on this person's word."""
+
+
+def settle(
+    conn: Connection,
+    job_id: str,
+    verb: Verb,
+    *,
+    channel: str,
+    text: str | None,
+    reason: str | None,
+    who: str,
+    at: float,
+) -> Job:
+    """Settle one job in one transaction; what has to be posted is posted by the running receiver.
+
+    Raises:
+        RelayError: there is no such job, it is not one to settle, or the text to post is missing.
+    """
+    job = jobs.get(conn, job_id)
+    if job is None:
+        raise RelayError(f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs")
+    if job.state is JobState.FAILED and job.result is None and job.body is None and verb is Verb.ACCEPT:
+        return _post_late(conn, job, channel=channel, text=text, who=who, at=at)
+    if job.state is not JobState.UNKNOWN:
+        raise RelayError(
+            f"Job {job_id} is {job.state.value}: only a job whose outcome is unknown is settled.",
+            code="not_unknown",
+            hint=f"relay receiver job {job_id}",
+        )
+    if verb is Verb.RETRY:
+        return jobs.requeue(conn, job_id, JobEvent.RETRY, at=at, who=who, why=reason or "run again on a person's word")
+    if verb is Verb.ACCEPT:
+        end = results.Ending(outcome=Outcome.COMPLETED, text=_accepted_text(job, text))
+    else:
+        end = results.Ending(outcome=Outcome.ABANDONED, text="", error=clean(reason or "a person gave it up"))
+    return jobs.move(
+        conn,
+        job_id,
+        JobEvent.OUTPUT,
+        at=at,
+        who=who,
+        why=reason or verb.value,
+        text=end.text or job.text,
+        outcome=end.outcome.value,
+        error=end.error,
+        body=json.dumps(results.body(job, channel, end, run=job.run_claim is not None)),
+    )
+
+
+def cancel_queued(conn: Connection, job_id: str, *, channel: str, who: str, at: float) -> Job:
+    """Cancel a job that waits in the queue; its result says so.
+
+    Raises:
+        RelayError: there is no such job, or it is not in the queue.
+    """
+    job = jobs.get(conn, job_id)
+    if job is None:
+        raise RelayError(f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs")
+    if job.state is not JobState.QUEUED:
+        raise RelayError(
+            f"Job {job_id} is {job.state.value}: only a job in the queue can be cancelled here.",
+            code="not_queued",
+            hint=f"relay receiver job {job_id}",
+        )
+    end = results.Ending(outcome=Outcome.CANCELLED, text="", error=f"by {who}")
+    return jobs.move(
+        conn,
+        job_id,
+        JobEvent.CANCEL,
+        at=at,
+        who=who,
+        outcome=end.outcome.value,
+        error=end.error,
+        body=json.dumps(results.body(job, channel, end, run=False)),
+    )
+
+
+def _post_late(conn: Connection, job: Job, *, channel: str, text: str | None, who: str, at: float) -> Job:
+    """Post again a result that the hub had refused for good."""
+    end = results.Ending(outcome=Outcome.COMPLETED, text=_accepted_text(job, text))
+    jobs.note(conn, job.id, at=at, who=who, why="accepted: the result is posted again")
+    return jobs.set_columns(
+        conn,
+        job.id,
+        text=end.text,
+        outcome=end.outcome.value,
+        body=json.dumps(results.body(job, channel, end, run=False)),
+    )
+
+
+def _accepted_text(job: Job, text: str | None) -> str:
+    said = clean(text) if text is not None else job.text
+    if not said:
+        raise RelayError(
+            f"The journal holds no text for job {job.id}: say what was done.",
+            code="text_missing",
+            hint=f'relay receiver settle {job.id} --accept --text "..."',
+        )
+    return said

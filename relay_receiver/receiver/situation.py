@@ -1,0 +1,73 @@
+"""What is true of a running receiver just now, and never stored: connection, lease, refusals, last error."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class LeaseState(StrEnum):
+    """Whether this process may take new work."""
+
+    NONE = "none"
+    """The hub was not reached yet."""
+    HELD = "held"
+    LAPSED = "lapsed"
+    """It could not be renewed in time; the hub is away."""
+    STANDBY = "standby"
+    """Another holder has it."""
+
+
+@dataclass(kw_only=True)
+class Situation:
+    """Shared by the parts of one receiver process; all of them run in one event loop."""
+
+    lease: LeaseState = LeaseState.NONE
+    reconciled: bool = False
+    """Whether the run that the hub holds open was looked at since the lease was taken."""
+    fence: str | None = None
+    lease_until: float = 0.0
+    """Boot time, seconds, at which the lease ends unless renewed."""
+    unauthorized: bool = False
+    hub_error: str | None = None
+    """Why the hub is not reached just now, one sentence."""
+    transport: str = "none"
+    transport_why: str = "not connected yet"
+    adapter_error: str | None = None
+    """Why the adapter cannot work, one sentence."""
+    adapter_code: str | None = None
+    refused: str | None = None
+    """Why the last hand-over was refused."""
+    retry_at: float | None = None
+    """Wall time, seconds, of the next try after a refusal."""
+    paused: bool = False
+    stalled: bool = False
+    stopping: bool = False
+    last_error: str | None = None
+    last_note: str | None = None
+    """The agent's last sign of life, one line."""
+    last_activity: float | None = None
+    gap: dict[str, Any] | None = None
+    """Events that no history holds any more: `{first, last}`."""
+    foreign_run: dict[str, Any] | None = None
+    """A run that the hub holds open and this journal does not know."""
+    proves: dict[str, Any] = field(default_factory=dict)
+
+    def state(self, in_flight: str | None) -> str:
+        """The one word for people and the hub; `in_flight` is the state of the job in flight."""
+        order: tuple[tuple[bool, str], ...] = (
+            (self.stopping, "stopping"),
+            (self.unauthorized, "unauthorized"),
+            (in_flight == "unknown" or self.foreign_run is not None, "unknown"),
+            (self.lease is LeaseState.STANDBY, "standby"),
+            (self.lease is not LeaseState.HELD, "offline"),
+            (in_flight is not None, "busy"),
+            (self.adapter_error is not None or self.retry_at is not None, "refused"),
+            (self.paused, "paused"),
+        )
+        return next((word for holds, word in order if holds), "ready")
+
+    def detail(self) -> str | None:
+        """The sentence that goes with the state, where one explains it."""
+        if self.foreign_run is not None:
+            return "the hub holds a run open that this journal does not know; a person settles it"
+        return self.adapter_error or self.refused or self.hub_error

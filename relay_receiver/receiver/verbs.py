@@ -1,0 +1,280 @@
+"""What the command line does with receivers: synchronous, and light to import where no receiver has to be opened.
+
+Every verb that changes or reads a receiver asks the running process, or takes the instance lock and does the
+same on the journal when none runs.
+"""
+
+import getpass
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from relay_receiver.processes import background, environment, identity
+from relay_receiver.processes.lock import InstanceLock
+from relay_receiver.receiver import control
+from relay_receiver.receiver.target import Target, targets
+from relay_receiver.wire.errors import RelayError
+
+if TYPE_CHECKING:
+    from relay_receiver.journal.binding import Binding
+    from relay_receiver.journal.journal import Connection
+
+T = TypeVar("T")
+
+START_SECONDS = 20.0
+STOP_SECONDS = 60.0
+"""How long `stop` waits for the process to go, past its own grace, before it says so."""
+
+LOG = "receiver.log"
+LOCK = "lock"
+JOURNAL = "journal.sqlite3"
+
+
+def who() -> str:
+    """The person at this machine, as the audit trail records it."""
+    return f"os:{getpass.getuser()}"
+
+
+def start(target: Target) -> dict[str, Any]:
+    """Start the receiver of a configured binding, in its own session; return once it is ready.
+
+    Returns:
+        `{state: "ready", pid}`, or `already_running` with the pid of the one that runs.
+
+    Raises:
+        RelayError: it is not configured, or it could not start; the sentence says why.
+    """
+    target.facts()
+    running = _running(target)
+    if running is not None:
+        return {"state": "already_running", "pid": running.pid}
+    argv = [sys.executable, "-m", "relay_receiver.receiver.main", target.profile, target.workspace, target.channel]
+    return background.spawn(
+        argv,
+        log=target.folder / "start.log",
+        environment=environment.own(),
+        seconds=START_SECONDS,
+    )
+
+
+def run(target: Target, *, seconds: float | None, ready: Callable[[dict[str, Any]], None]) -> None:
+    """Run the receiver in the foreground until it is stopped."""
+    from relay_receiver.client import profiles
+    from relay_receiver.receiver.main import run as run_here
+
+    target.facts()
+    run_here(target.folder, profiles.load(target.profile), foreground=True, ready=ready, seconds=seconds)
+
+
+def stop(target: Target, *, now: bool = False) -> dict[str, Any]:
+    """Stop the receiver and return once its process and its children are gone.
+
+    Args:
+        now: interrupt the job in hand at once, instead of waiting for it up to the grace.
+    """
+    return _end(target, "now" if now else "grace")
+
+
+def restart(target: Target) -> dict[str, Any]:
+    """Start a new process; a job in hand stays with its keeper and is attached to again."""
+    _end(target, "detach")
+    return start(target)
+
+
+def _end(target: Target, how: str) -> dict[str, Any]:
+    target.facts()
+    running = _running(target)
+    if running is None:
+        return {"state": "stopped"}
+    try:
+        control.call(target.runtime, "stop", how=how, timeout=10.0)
+        asked = True
+    except RelayError:
+        asked = False
+    if not background.stop(running, grace=STOP_SECONDS, signal_first=not asked):
+        raise RelayError(
+            f"The receiver (process {running.pid}) has not gone yet; it still tries to end the job in hand.",
+            code="still_running",
+            hint="relay receiver stop --now",
+        )
+    return {"state": "stopped", "pid": running.pid}
+
+
+def status(target: Target) -> dict[str, Any]:
+    """What runs, what waits, what is wrong. `state` is `stopped` where no process runs."""
+    facts = target.facts()
+    try:
+        return control.call(target.runtime, "status", timeout=10.0)
+    except control.NotRunning:
+        from relay_receiver.receiver import views
+
+        stored = _on_journal(target, views.stored_status)
+        return {"state": "stopped", "pid": None, **facts, **stored}
+
+
+def list_all() -> dict[str, Any]:
+    """Every receiver of this user on this machine."""
+    listed = []
+    for target in targets():
+        running = _running(target)
+        listed.append(
+            {
+                **target.facts(),
+                "state": "stopped" if running is None else "running",
+                "pid": None if running is None else running.pid,
+            }
+        )
+    return {"receivers": listed}
+
+
+def log_path(target: Target) -> Path:
+    """Where the receiver's log is."""
+    target.facts()
+    return target.folder / LOG
+
+
+def resume(target: Target) -> dict[str, Any]:
+    """Lift the pause of the chain guard."""
+    try:
+        return control.call(target.runtime, "resume", who=who())
+    except control.NotRunning:
+        from relay_receiver.journal import chain
+
+        _on_journal(target, lambda conn, _: chain.resume(conn, at=time.time(), who=who()), write=True)
+        return status(target)
+
+
+def jobs(target: Target, *, limit: int = 50, open_only: bool = False) -> dict[str, Any]:
+    """The newest jobs: `{jobs: [{id, state, ...}]}`."""
+    try:
+        return control.call(target.runtime, "jobs", limit=limit, open_only=open_only)
+    except control.NotRunning:
+        from relay_receiver.receiver import views
+
+        return _on_journal(target, lambda conn, _: views.jobs_view(conn, limit=limit, open_only=open_only))
+
+
+def job(target: Target, job_id: str) -> dict[str, Any]:
+    """One job whole, with its history and evidence."""
+    try:
+        return control.call(target.runtime, "job", id=job_id)
+    except control.NotRunning:
+        from relay_receiver.receiver import views
+
+        sheet = _on_journal(target, lambda conn, _: views.job_sheet(conn, job_id))
+        if sheet is None:
+            raise RelayError(
+                f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs"
+            ) from None
+        return sheet
+
+
+def cancel(target: Target, job_id: str) -> dict[str, Any]:
+    """Cancel a job: at once where it is queued; one at the agent needs a running receiver."""
+    try:
+        return control.call(target.runtime, "cancel", id=job_id, who=who())
+    except control.NotRunning:
+        from relay_receiver.receiver import settle as settling
+        from relay_receiver.receiver import views
+
+        return views.job_view(
+            _on_journal(
+                target,
+                lambda conn, binding: settling.cancel_queued(
+                    conn, job_id, channel=binding.channel, who=who(), at=time.time()
+                ),
+                write=True,
+            )
+        )
+
+
+def settle(
+    target: Target, job_id: str, how: str, *, text: str | None = None, reason: str | None = None
+) -> dict[str, Any]:
+    """Settle an unknown job: `how` is `accept`, `abandon` or `retry`."""
+    try:
+        return control.call(target.runtime, "settle", id=job_id, how=how, text=text, reason=reason, who=who())
+    except control.NotRunning:
+        from relay_receiver.receiver import settle as settling
+        from relay_receiver.receiver import views
+
+        settled = _on_journal(
+            target,
+            lambda conn, binding: settling.settle(
+                conn,
+                job_id,
+                settling.Verb(how),
+                channel=binding.channel,
+                text=text,
+                reason=reason,
+                who=who(),
+                at=time.time(),
+            ),
+            write=True,
+        )
+        return views.job_view(settled)
+
+
+def settings(target: Target, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - columns of the binding
+    """Change wake, chain_limit, ceiling, stall, network or env, from the next job on."""
+    target.facts()
+    try:
+        return control.call(target.runtime, "settings", changes=changes)
+    except control.NotRunning:
+        from relay_receiver.journal import binding as bindings
+
+        _on_journal(target, lambda conn, _: bindings.change(conn, **changes), write=True)
+        return status(target)
+
+
+def adopt(target: Target) -> dict[str, Any]:
+    """Take a copied or restored state as this machine's own, under a new holder id."""
+    from relay_receiver.journal.journal import adopt as adopt_journal
+
+    target.facts()
+    lock = _locked(target)
+    try:
+        holder = adopt_journal(target.folder / JOURNAL)
+    finally:
+        lock.release()
+    return {"state": "adopted", "holder": holder}
+
+
+def _running(target: Target) -> identity.ProcessIdentity | None:
+    lock = InstanceLock(target.folder / LOCK)
+    if lock.acquire():
+        lock.release()
+        return None
+    return lock.holder()
+
+
+def _locked(target: Target) -> InstanceLock:
+    lock = InstanceLock(target.folder / LOCK)
+    if not lock.acquire():
+        raise RelayError(
+            "The receiver is running but does not answer.", code="not_answering", hint="relay receiver stop --now"
+        )
+    return lock
+
+
+def _on_journal(target: Target, call: "Callable[[Connection, Binding], T]", *, write: bool = False) -> T:
+    """Do on the journal of a receiver that does not run what the running one would do."""
+    from relay_receiver.journal import binding as bindings
+    from relay_receiver.journal.journal import Journal
+
+    target.facts()
+    lock = _locked(target)
+    try:
+        journal = Journal.open(target.folder / JOURNAL)
+        try:
+            binding = journal.read_now(bindings.get)
+            if binding is None:
+                raise RelayError("The journal holds no binding.", code="not_configured", hint="relay receiver start")
+            access = journal.write_now if write else journal.read_now
+            return access(call, binding)
+        finally:
+            journal.close()
+    finally:
+        lock.release()
