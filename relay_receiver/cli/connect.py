@@ -6,6 +6,7 @@ import sys
 import click
 
 from relay_receiver.cli.acting import refuse_in_a_job
+from relay_receiver.cli.connection import joined, next_step
 from relay_receiver.cli.options import Command, common
 from relay_receiver.cli.output import emit
 from relay_receiver.client.address import normal, split_invitation
@@ -29,17 +30,9 @@ def connect(invite: str | None, name: str, server: str | None, invite_stdin: boo
         raise RelayError("Give the invite once: URL#CODE, or --invite-stdin.", code="usage", hint=_HOW)
     url, code = split(invite if invite is not None else sys.stdin.readline(), server)
     made = asyncio.run(enrol(url, code, name=name, profile=common().profile or name))
-    channel, channel_name = made.channels[-1]
-    value = {
-        "agentId": made.agent,
-        "name": made.agent_name,
-        "workspace": made.workspace,
-        "channel": channel,
-        "channelName": channel_name,
-        "profile": made.name,
-    }
-    then = "relay receiver start --directory DIR" if made.role == "agent" else "relay peers"
-    emit(value, f"You are {clean_name(made.agent_name)} in the channel {clean_name(channel_name)}.", then=then)
+    told = joined(made)
+    where = f" in the channel {clean_name(told['channelName'])}" if told["channelName"] else ""
+    emit(told, f"You are {clean_name(made.agent_name)}{where}; the profile is {made.name}.", then=next_step(made))
 
 
 def split(invite: str, server: str | None) -> tuple[str, str]:

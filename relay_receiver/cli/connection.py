@@ -1,18 +1,19 @@
 """`relay connection`: a connection file, which the hub wrote, into a profile."""
 
 import asyncio
-import json
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from relay_receiver.cli.acting import refuse_in_a_job
 from relay_receiver.cli.options import Group, common
 from relay_receiver.cli.output import emit
+from relay_receiver.client.profiles import DEFAULT
 from relay_receiver.jobs.text import clean_name
-from relay_receiver.wire.errors import RelayError
 
-DEFAULT = "default"
+if TYPE_CHECKING:
+    from relay_receiver.client.profiles import Profile
 
 
 @click.group(cls=Group)
@@ -25,24 +26,29 @@ def connection() -> None:
 def import_command(from_stdin: bool) -> None:  # noqa: FBT001 - click passes flags so
     """Import a connection file from stdin, such as the hub's owner.json."""
     _ = from_stdin
+    from relay_receiver.client.enrol import import_connection
+
     refuse_in_a_job()
-    made = take(sys.stdin.read(), profile=common().profile or DEFAULT)
-    emit(
-        made, f"You are {clean_name(made['name'])}; the profile is {made['profile']}.", then="relay channels create lab"
-    )
+    made = asyncio.run(import_connection(sys.stdin.read(), profile=common().profile or DEFAULT))
+    emit(joined(made), f"You are {clean_name(made.agent_name)}; the profile is {made.name}.", then=next_step(made))
 
 
-def take(text: str, *, profile: str) -> dict[str, str]:
-    """Enrol with what a connection file says, and keep it as a profile."""
-    from relay_receiver.client.enrol import enrol
+def joined(made: "Profile") -> dict[str, Any]:
+    """What a join gave: the member, and the channel joined last."""
+    channel, name = made.channels[-1] if made.channels else (None, None)
+    return {
+        "agentId": made.agent,
+        "name": made.agent_name,
+        "role": made.role,
+        "workspace": made.workspace,
+        "channel": channel,
+        "channelName": name,
+        "profile": made.name,
+    }
 
-    try:
-        said = json.loads(text)
-        url, code = str(said["url"]), str(said["code"])
-        name = str(said.get("name") or "owner")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RelayError(
-            "This is not a connection file.", code="usage", hint="relay connection import --stdin < DIR/owner.json"
-        ) from error
-    made = asyncio.run(enrol(url, code, name=name, profile=profile))
-    return {"agentId": made.agent, "name": made.agent_name, "workspace": made.workspace, "profile": made.name}
+
+def next_step(made: "Profile") -> str:
+    """The line that a new member types next."""
+    if made.role == "agent":
+        return "relay receiver start --directory DIR"
+    return "relay peers" if made.channels else "relay channels create lab"

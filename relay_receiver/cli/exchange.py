@@ -106,7 +106,7 @@ async def wait(
     from relay_receiver.client.wait import wait as follow
 
     limit = min(timeout, JOB_WAIT_SECONDS) if who.job else timeout
-    answer = await follow(hub, message, timeout=limit, progress=progress)
+    answer = await follow(hub, message, limit, progress=progress)
     return answer, ending(answer["delivery"].get("stage"))
 
 
