@@ -12,6 +12,7 @@ from relay_receiver.wire.errors import RelayError
 
 FACTS = "profile.json"
 SECRETS = "secrets.json"
+PENDING = "enrolment.json"
 DEFAULT = "default"
 CHOICE = "RELAY_PROFILE"
 JOB = "RELAY_JOB"
@@ -57,19 +58,34 @@ class Secrets:
 
 def save(profile: Profile, *, token: str | None = None, identity: str | None = None) -> None:
     """Store a profile; the secrets first, so that a profile never exists without them. None keeps what is stored."""
-    directory = _directory(profile.name)
+    directory = files.private_dir(_directory(profile.name))
     if token is not None:
-        save_secrets(profile.name, Secrets(url=profile.url, token=token, identity=identity or ""))
+        secrets = Secrets(url=profile.url, token=token, identity=identity or "")
+        files.write_private(directory / SECRETS, _encode(asdict(secrets)))
     facts = asdict(profile)
     del facts["name"]
-    files.private_dir(directory)
     files.write_private(directory / FACTS, _encode(facts))
 
 
-def save_secrets(name: str, secrets: Secrets) -> None:
-    """Store the secrets of a profile that may not exist yet (an enrolment that was begun)."""
-    directory = files.private_dir(_directory(name))
-    files.write_private(directory / SECRETS, _encode(asdict(secrets)))
+def save_pending(name: str, secrets: Secrets) -> None:
+    """Store the secrets of an enrolment before it is sent."""
+    files.write_private(files.private_dir(_directory(name)) / PENDING, _encode(asdict(secrets)))
+
+
+def pending(name: str) -> Secrets | None:
+    """The secrets of an enrolment whose answer never came."""
+    path = _directory(name) / PENDING
+    try:
+        return Secrets(**_texts(_read(path), "url", "token", "identity"))
+    except FileNotFoundError:
+        return None
+    except (KeyError, TypeError) as error:
+        raise _damaged(path) from error
+
+
+def forget_pending(name: str) -> None:
+    """The enrolment is done."""
+    (_directory(name) / PENDING).unlink(missing_ok=True)
 
 
 def secrets_of(name: str) -> Secrets:
@@ -137,7 +153,7 @@ def resolve(name: str | None = None) -> Profile:
 def remove(name: str) -> None:
     """Forget a profile and its secrets; what else is in its directory (receivers' state) stays."""
     directory = _directory(name)
-    for each in (FACTS, SECRETS):
+    for each in (FACTS, SECRETS, PENDING):
         (directory / each).unlink(missing_ok=True)
 
 
