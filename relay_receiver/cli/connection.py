@@ -9,7 +9,7 @@ import click
 from relay_receiver.cli.acting import refuse_in_a_job
 from relay_receiver.cli.options import Group, common
 from relay_receiver.cli.output import emit
-from relay_receiver.client.profiles import DEFAULT
+from relay_receiver.client.profiles import DEFAULT, names
 from relay_receiver.jobs.text import clean_name
 
 if TYPE_CHECKING:
@@ -50,5 +50,6 @@ def joined(made: "Profile") -> dict[str, Any]:
 def next_step(made: "Profile") -> str:
     """The line that a new member types next."""
     if made.role == "agent":
-        return "relay receiver start --directory DIR"
+        alone = names() == [made.name]
+        return "relay receiver start --directory DIR" + ("" if alone else f" --profile {made.name}")
     return "relay peers" if made.channels else "relay channels create lab"

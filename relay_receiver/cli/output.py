@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -74,8 +75,20 @@ def emit(value: object, text: str | Iterable[str] = (), *, then: str | None = No
     for line in [text] if isinstance(text, str) else text:
         sys.stdout.write(visible(line) + "\n")
     if then:
-        sys.stdout.write(f"next: {visible(then)}\n")
+        sys.stdout.write(f"next: {visible(aimed(then))}\n")
     sys.stdout.flush()
+
+
+def aimed(line: str) -> str:
+    """A line to type, for the same profile and channel as the command that runs."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or not line.startswith("relay "):
+        return line
+    channel = ctx.params.get("channel")
+    if channel and line.startswith("relay receiver ") and "--channel" not in line:
+        line += f" --channel {shlex.quote(channel)}"
+    said = common().profile
+    return f"{line} --profile {shlex.quote(said)}" if said and "--profile" not in line else line
 
 
 def note(line: str) -> None:

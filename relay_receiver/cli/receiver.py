@@ -2,17 +2,18 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from relay_receiver.cli import output
+from relay_receiver.cli import told
 from relay_receiver.cli.acting import choose, look, profile
 from relay_receiver.cli.logs import follow, tail
-from relay_receiver.cli.options import DURATION, Group, channel_option, short
+from relay_receiver.cli.options import DURATION, Group, channel_option
 from relay_receiver.cli.output import emit, table
+from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.wake import Wake
 from relay_receiver.receiver import verbs
@@ -24,7 +25,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def target(chosen: Profile, channel: str | None) -> Target:
     """The receiver that was meant: of this profile, in that channel."""
-    return Target(chosen.name, chosen.workspace, _channel(chosen, channel)[0])
+    return Target(_agent(chosen).name, chosen.workspace, _channel(chosen, channel)[0])
+
+
+def _agent(chosen: Profile) -> Profile:
+    """Refuse a person's profile: nobody is woken in a person's name."""
+    if chosen.role == "agent":
+        return chosen
+    agents = [name for name in profiles.names() if profiles.load(name).role == "agent"]
+    hint = f"relay receiver status --profile {agents[0]}" if agents else "relay connect URL#CODE --name NAME"
+    raise RelayError(
+        f"The profile {chosen.name} is a person's ({chosen.agent_name}); a receiver works for an agent.",
+        code="not_an_agent",
+        hint=hint,
+    )
 
 
 def _channel(chosen: Profile, given: str | None) -> tuple[str, str]:
@@ -81,7 +95,7 @@ def receiver() -> None:
 def configure(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's options
     """Bind a channel to an agent; a binding that cannot work is refused."""
     answer = _configure(profile(), channel, **said)
-    emit(answer, _facts(answer), then="relay receiver start")
+    emit(answer, told.facts(answer), then="relay receiver start")
 
 
 @receiver.command()
@@ -99,7 +113,7 @@ def start(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's o
 
 
 def _configure(chosen: Profile, channel: str | None, *, argv: str | None, directory: Path | None, **said: Any) -> Any:  # noqa: ANN401 - JSON
-    where, name = _channel(chosen, channel)
+    where, name = _channel(_agent(chosen), channel)
     folder = directory.expanduser().resolve() if directory else None
     if folder is not None and not folder.is_dir():
         raise RelayError(f"{folder} is not a directory.", code="usage", hint=f"mkdir -p {folder}")
@@ -156,25 +170,11 @@ def restart(channel: str | None) -> None:
 @click.pass_context
 def status(ctx: click.Context, channel: str | None) -> None:
     """Show what the receiver does. Exit status 4 if a person is needed, 1 if it is not configured."""
-    answer = verbs.status(target(look(), channel))
-    emit(answer, _facts(answer), then=next_step(answer))
-    ctx.exit(status_code(answer))
-
-
-def status_code(answer: Mapping[str, Any]) -> int:
-    """The exit code of a status: 4 where a person is needed, 1 where nothing is configured."""
-    if answer.get("state") == "not_configured":
-        return output.ERROR
-    return output.PERSON if answer.get("needsPerson") else output.DONE
-
-
-def next_step(answer: Mapping[str, Any]) -> str:
-    """The line that a person types after a status."""
-    if answer.get("hint"):
-        return str(answer["hint"])
-    if answer.get("needsPerson"):
-        return "relay receiver jobs"
-    return "relay receiver start" if answer.get("state") in {"stopped", "not_configured"} else "relay receiver jobs"
+    aim = target(look(), channel)
+    answer = verbs.status(aim) if aim in tuple(targets()) else {"state": told.UNCONFIGURED, "channel": aim.channel}
+    lines = told.status(answer) if "wake" in answer else ["No receiver is configured for this channel."]
+    emit(answer, lines, then=told.next_step(answer))
+    ctx.exit(told.status_code(answer))
 
 
 @receiver.command("list")
@@ -210,7 +210,7 @@ def settings(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click'
     changes = {name: value for name, value in said.items() if value not in (None, ())}
     chosen = profile()
     answer = verbs.settings(target(chosen, channel), **changes)
-    emit(answer, _facts(answer), then="relay receiver status")
+    emit(answer, told.facts(answer), then="relay receiver status")
 
 
 @receiver.command()
@@ -239,7 +239,7 @@ def job(channel: str | None, job: str) -> None:
     answer = verbs.job(target(look(), channel), job)
     unknown = answer.get("state") == "unknown"
     then = f"relay receiver settle {job} --accept | --abandon --reason TEXT | --retry" if unknown else None
-    emit(answer, _facts(answer), then=then or "relay receiver jobs")
+    emit(answer, told.job(answer), then=then or "relay receiver jobs")
 
 
 @receiver.command()
@@ -248,7 +248,7 @@ def job(channel: str | None, job: str) -> None:
 def cancel(channel: str | None, job: str) -> None:
     """Cancel a job: at once while it is queued, else by an interrupt."""
     answer = verbs.cancel(target(profile(), channel), job)
-    emit(answer, _facts(answer), then=f"relay receiver job {job}")
+    emit(answer, told.job(answer), then=f"relay receiver job {job}")
 
 
 @receiver.command()
@@ -268,7 +268,7 @@ def settle(channel: str | None, job: str, verb: str | None, text: str | None, re
             hint="Use --accept [--text TEXT], --abandon --reason TEXT, or --retry.",
         )
     answer = verbs.settle(target(profile(), channel), job, verb, text=text, reason=reason)
-    emit(answer, _facts(answer), then=f"relay receiver job {job}")
+    emit(answer, told.job(answer), then=f"relay receiver job {job}")
 
 
 @receiver.command()
@@ -277,25 +277,3 @@ def adopt(channel: str | None) -> None:
     """Take over a state directory that was copied or restored."""
     answer = verbs.adopt(target(profile(), channel))
     emit(answer, "This state is now this machine's.", then="relay receiver start")
-
-
-def _facts(answer: Mapping[str, Any]) -> list[str]:
-    """An answer as lines, one fact each; what is empty is left out."""
-    lines = []
-    for name, value in answer.items():
-        if value in (None, "", [], {}):
-            continue
-        if isinstance(value, Mapping):
-            said = ", ".join(f"{key} {each}" for key, each in value.items() if each not in (None, "", [], {}))
-        elif isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
-            lines.append(f"{name}:")
-            lines += ["  " + "  ".join(str(each) for each in row.values() if each is not None) for row in value]
-            continue
-        elif isinstance(value, list | tuple):
-            said = " ".join(str(each) for each in value)
-        elif name in {"ceiling", "stall"} and isinstance(value, int | float):
-            said = short(value)
-        else:
-            said = str(value)
-        lines.append(f"{name}: {said}")
-    return lines

@@ -10,10 +10,12 @@ from relay_receiver.cli.acting import of, profile
 from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import Group, channel_option
 from relay_receiver.cli.output import emit, table
-from relay_receiver.cli.receiver import next_step, target
+from relay_receiver.cli.receiver import target
+from relay_receiver.cli.told import STOPPED, next_step
 from relay_receiver.client import profiles
 from relay_receiver.processes import files
 from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
 from relay_receiver.wire.errors import RelayError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def status(ctx: click.Context) -> None:
     from relay_receiver.cli.hub import running
 
     hub = running()
-    receivers = verbs.list_all()["receivers"]
+    receivers = [_now(each) for each in verbs.list_all()["receivers"]]
     known = [_account(name) for name in profiles.names()]
     needs = [each for each in receivers if each.get("needsPerson")]
     value = {"hub": hub, "profiles": known, "receivers": receivers, "needsYou": needs}
@@ -39,6 +41,16 @@ def status(ctx: click.Context) -> None:
     lines += ["receivers:", *(f"  {line}" for line in table(rows, empty="none"))]
     then = next_step(needs[0]) if needs else _first_step(value)
     emit(value, lines, then=then)
+
+
+def _now(listed: dict[str, Any]) -> dict[str, Any]:
+    """A receiver with what it says of itself; one that does not run is not opened for that."""
+    if listed["state"] == STOPPED:
+        return listed
+    try:
+        return {**listed, **verbs.status(Target(listed["profile"], listed["workspace"], listed["channel"]))}
+    except RelayError as error:
+        return {**listed, "state": "silent", "lastError": error.sentence}
 
 
 def _account(name: str) -> dict[str, Any]:

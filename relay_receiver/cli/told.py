@@ -1,0 +1,86 @@
+"""A receiver and its jobs in words, for people. Programs read the JSON."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from relay_receiver.cli import output
+from relay_receiver.cli.options import short
+
+UNCONFIGURED = "not_configured"
+STOPPED = "stopped"
+
+
+def status_code(answer: Mapping[str, Any]) -> int:
+    """The exit code of a status: 4 where a person is needed, 1 where nothing is configured."""
+    if answer.get("state") == UNCONFIGURED:
+        return output.ERROR
+    return output.PERSON if answer.get("needsPerson") else output.DONE
+
+
+def next_step(answer: Mapping[str, Any]) -> str:
+    """The line that a person types after a status."""
+    needs = answer.get("needsPerson") or []
+    if needs:
+        return str(needs[0]["next"])
+    return "relay receiver start" if answer.get("state") in {STOPPED, UNCONFIGURED} else "relay receiver jobs"
+
+
+def status(answer: Mapping[str, Any]) -> list[str]:
+    """A status, one thing a line, the most urgent first."""
+    return list(_status(answer))
+
+
+def _status(now: Mapping[str, Any]) -> Iterator[str]:
+    pid = f", process {now['pid']}" if now.get("pid") else ""
+    detail = f": {now['detail']}" if now.get("detail") else ""
+    yield f"{now.get('state')}{detail} (channel {now.get('channelName')}{pid})"
+    for need in now.get("needsPerson") or []:
+        yield f"needs you: {str(need['what']).replace('_', ' ')} {need.get('job') or ''}".rstrip()
+    net = "open" if now.get("network") else "closed"
+    session = f", session {now['sessionId']}" if now.get("sessionId") else ""
+    yield f"agent: {now.get('adapter')} in {now.get('directory')}, network {net}{session}"
+    chain, queue = now.get("chain") or {}, now.get("queue") or {}
+    paused = ", paused" if chain.get("paused") else ""
+    yield f"wake: {now.get('wake')}; chain {chain.get('count')} of {chain.get('limit')}{paused}"
+    yield f"queue: {queue.get('queued', 0)} queued, {queue.get('received', 0)} received"
+    job = now.get("job")
+    if job:
+        stalled = ", silent for long" if now.get("stalled") else ""
+        yield f"job: {job['id']} {job['state']} (attempt {job['attempt']}){stalled}"
+    if now.get("transport"):
+        name, why = now["transport"].get("name"), now["transport"].get("why")
+        yield f"hub: {name} ({why}); lease {(now.get('lease') or {}).get('state')}"
+    if now.get("refused"):
+        yield f"refused: {now['refused']['why']}; next try {now['refused'].get('nextTry') or 'later'}"
+    if now.get("lastError"):
+        yield f"last error: {now['lastError']}"
+
+
+def job(answer: Mapping[str, Any]) -> list[str]:
+    """One job with its history and evidence."""
+    lines = [f"{answer.get('id')} {answer.get('state')}, attempt {answer.get('attempt')}"]
+    lines += [
+        f"{name}: {answer[name]}" for name in ("message", "author", "outcome", "error", "result") if answer.get(name)
+    ]
+    for event in answer.get("history") or []:
+        move = f"{event.get('from')} -> {event.get('to')}" if event.get("from") != event.get("to") else event.get("to")
+        lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
+    lines += [f"evidence: {name}: {value}" for name, value in (answer.get("evidence") or {}).items()]
+    if answer.get("text"):
+        lines += ["", *str(answer["text"]).splitlines()]
+    return lines
+
+
+def facts(answer: Mapping[str, Any]) -> list[str]:
+    """Settings as lines; what is empty is left out."""
+    lines = []
+    for name, value in answer.items():
+        if value in (None, "", [], {}, ()):
+            continue
+        if name.endswith("Seconds") and isinstance(value, int | float):
+            lines.append(f"{name.removesuffix('Seconds')}: {short(value)}")
+        elif isinstance(value, list | tuple):
+            lines.append(f"{name}: {' '.join(str(each) for each in value)}")
+        elif not isinstance(value, Mapping):
+            lines.append(f"{name}: {value}")
+    return lines
