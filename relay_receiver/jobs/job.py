@@ -1,7 +1,7 @@
 """One job: an inbound message that wakes this agent, on its way to one result."""
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from relay_receiver.jobs.state import JobState
@@ -55,6 +55,8 @@ class Job:
     text: str | None
     outcome: str | None
     error: str | None
+    evidence: str | None
+    """What is known about an outcome that cannot be proven, as JSON."""
     body: str | None
     """The exact POST body of the result as JSON."""
     result: str | None
@@ -70,7 +72,6 @@ class Job:
     started_at: float | None
     """When the first item of the agent proved the start."""
     ended_at: float | None
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of its own type
         """A copy with `changes`."""

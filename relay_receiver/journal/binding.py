@@ -1,0 +1,85 @@
+"""The binding: which agent this receiver works for, where, how, and how far it has read."""
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from sqlalchemy import Connection, insert, select, update
+
+from relay_receiver.journal.tables import binding
+
+_LISTS = ("argv", "env")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Binding:
+    """The one row of `binding`. Times and limits are seconds."""
+
+    agent: str
+    agent_name: str
+    workspace: str
+    channel: str
+    channel_name: str
+    wake: str
+    adapter: str
+    argv: tuple[str, ...]
+    directory: str
+    network: bool
+    tools: bool
+    env: tuple[str, ...]
+    """Names of environment variables that children get; their values are never stored."""
+    chain_limit: int
+    ceiling: float
+    stall: float
+    session: str | None
+    holder: str
+    subscription: str | None
+    chain_count: int
+    cursor: str | None
+    watermark: int | None
+    """The number of the newest event that is committed here."""
+    configured_at: float
+    finished_turns: int
+    """Turns that ended in this session, for the adapter's recovery."""
+
+    def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of its own type
+        """A copy with `changes`."""
+        return replace(self, **changes)
+
+
+_COLUMNS = [binding.c[field.name] for field in fields(Binding)]
+
+
+def get(conn: Connection) -> Binding | None:
+    """The binding, None before `configure`."""
+    row = conn.execute(select(*_COLUMNS)).one_or_none()
+    if row is None:
+        return None
+    values = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+    return Binding(**values | {name: tuple(json.loads(values[name])) for name in _LISTS})
+
+
+def create(conn: Connection, new: Binding) -> None:
+    """Store the binding of a journal that has none."""
+    conn.execute(insert(binding).values(id=1, **_stored(asdict(new))))
+
+
+def change(conn: Connection, **columns: Any) -> None:  # noqa: ANN401 - any field of its own type
+    """Change fields of the binding; what is the same already is not written."""
+    wanted = _stored(columns)
+    names = list(wanted)
+    if not names:
+        return
+    row = conn.execute(select(*(binding.c[name] for name in names))).one()
+    changed = {name: wanted[name] for name, old in zip(names, row, strict=True) if old != wanted[name]}
+    if changed:
+        conn.execute(update(binding).values(changed))
+
+
+def note_position(conn: Connection, cursor: str | None, watermark: int | None) -> None:
+    """Record how far the channel was read."""
+    change(conn, cursor=cursor, watermark=watermark)
+
+
+def _stored(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(list(value)) if name in _LISTS else value for name, value in columns.items()}

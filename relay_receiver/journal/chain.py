@@ -1,0 +1,73 @@
+"""The chain guard's memory: how many turns agents drove here, and from which hop each chain counts (P7)."""
+
+from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy.dialects.sqlite import insert
+
+from relay_receiver.jobs.chain import Chain, bases_after_resume
+from relay_receiver.journal import history
+from relay_receiver.journal.tables import OPEN_JOB, QUEUED_JOB, binding, chain_base, job
+
+
+def load(conn: Connection, *, root: str | None = None) -> Chain:
+    """What the guard decides from.
+
+    Args:
+        root: only the base of this chain; every one unless given.
+    """
+    limit, count = conn.execute(select(binding.c.chain_limit, binding.c.chain_count)).one()
+    wanted = select(chain_base.c.root, chain_base.c.base)
+    if root is not None:
+        wanted = wanted.where(chain_base.c.root == root)
+    bases = {row.root: row.base for row in conn.execute(wanted)}
+    return Chain(limit=limit, count=count, bases=bases)
+
+
+def count_turn(conn: Connection) -> None:
+    """Count one more turn that an agent triggered."""
+    conn.execute(update(binding).values(chain_count=binding.c.chain_count + 1))
+
+
+def reset(conn: Connection, *, at: float) -> None:
+    """Let agents' chains go on: the count is 0, and each chain that waits in the queue counts from here."""
+    conn.execute(update(binding).where(binding.c.chain_count != 0).values(chain_count=0))
+    waiting = conn.execute(select(job.c.root, job.c.hop).where(text(QUEUED_JOB), job.c.by_agent)).all()
+    bases = bases_after_resume((row.root, row.hop) for row in waiting)
+    if not bases:
+        return
+    base = insert(chain_base)
+    conn.execute(
+        base.on_conflict_do_update(index_elements=["root"], set_={"base": base.excluded.base, "at": base.excluded.at}),
+        [{"root": root, "base": hop, "at": at} for root, hop in bases.items()],
+    )
+
+
+def resume(conn: Connection, *, at: float, who: str) -> None:
+    """`reset` on a person's word, noted with the job that waited longest.
+
+    Args:
+        who: which person.
+    """
+    oldest = conn.execute(
+        select(job.c.id, job.c.state, job.c.attempt)
+        .where(text(QUEUED_JOB), job.c.by_agent)
+        .order_by(job.c.event, job.c.id)
+        .limit(1)
+    ).one_or_none()
+    reset(conn, at=at)
+    if oldest is not None:
+        history.append(
+            conn,
+            oldest.id,
+            source=oldest.state,
+            target=oldest.state,
+            attempt=oldest.attempt,
+            at=at,
+            who=who,
+            why="agents' chains may go on",
+        )
+
+
+def prune(conn: Connection, *, before: float) -> int:
+    """Forget the bases of chains that wait nowhere here and are older than `before`; how many were forgotten."""
+    waiting = select(job.c.root).where(text(OPEN_JOB), job.c.by_agent)
+    return conn.execute(delete(chain_base).where(chain_base.c.at <= before, chain_base.c.root.not_in(waiting))).rowcount

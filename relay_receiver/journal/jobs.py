@@ -1,0 +1,338 @@
+"""Jobs in the journal: who is next, and the guarded moves. Nothing else changes a job's state."""
+
+import json
+import secrets
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, or_, select, text, update
+
+from relay_receiver.jobs.job import Job
+from relay_receiver.jobs.state import OPEN, TERMINAL, JobState
+from relay_receiver.jobs.transitions import JobEvent, TransitionError, advance, posted_state
+from relay_receiver.journal import chain, history
+from relay_receiver.journal.errors import MissedTransition
+from relay_receiver.journal.tables import (
+    IN_FLIGHT_JOB,
+    OPEN_JOB,
+    QUEUED_JOB,
+    UNPOSTED_JOB,
+    WAITING_FOR_ROOM,
+    approval,
+    job,
+    job_event,
+    message,
+)
+
+AT_ONCE = 100
+"""Rows that one look for expired or unposted jobs returns at the most."""
+RECEIVED_SHOWN = 10_000
+"""Wakes that wait for room are counted up to here."""
+
+_COLUMNS = [job.c[field.name] for field in fields(Job)]
+_NEW_ATTEMPT: dict[str, Any] = dict.fromkeys(
+    ("execution", "keeper", "text", "outcome", "error", "evidence", "body", "usage", "started_at", "ended_at")
+)
+"""What an attempt left behind goes before the next one; its history stays in `job_event`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Next:
+    """Which job is next."""
+
+    job: Job | None
+    paused: bool
+    """Agents' jobs wait for a person (P7)."""
+
+
+def get(conn: Connection, job_id: str) -> Job | None:
+    """The job of that id."""
+    return _one(conn, select(*_COLUMNS).where(job.c.id == job_id))
+
+
+def of_message(conn: Connection, message_id: str) -> Job | None:
+    """The job that a message made."""
+    return _one(conn, select(*_COLUMNS).where(job.c.message == message_id))
+
+
+def in_flight(conn: Connection) -> Job | None:
+    """The one job that is neither queued nor at its end."""
+    return _one(conn, select(*_COLUMNS).where(text(IN_FLIGHT_JOB)))
+
+
+def next_queued(conn: Connection) -> Next:
+    """The oldest queued job; while the chain guard holds agents' jobs back, the oldest of a person."""
+    person, agent = (_oldest(conn, by_agent=by_agent) for by_agent in (False, True))
+    if agent is None or (person is not None and (person.event, person.id) < (agent.event, agent.id)):
+        return Next(job=person, paused=False)
+    if chain.load(conn, root=agent.root).allows(agent.root, agent.hop):
+        return Next(job=agent, paused=False)
+    return Next(job=person, paused=True)
+
+
+def _oldest(conn: Connection, *, by_agent: bool) -> Job | None:
+    queued = select(*_COLUMNS).where(text(QUEUED_JOB), job.c.by_agent == by_agent)
+    return _one(conn, queued.order_by(job.c.event, job.c.id).limit(1))
+
+
+def move(
+    conn: Connection,
+    job_id: str,
+    event: JobEvent,
+    *,
+    at: float,
+    who: str,
+    why: str = "",
+    expect: JobState | None = None,
+    **columns: Any,  # noqa: ANN401 - any field of its own type
+) -> Job:
+    """Move a job as the table of transitions says, and change `columns` with it.
+
+    Args:
+        expect: the state that it must be in; the one that it is in unless given.
+        who: `receiver`, `adapter`, `hub`, `requester`, or which person.
+
+    Raises:
+        MissedTransition: it is not in the expected state, or not there.
+        TransitionError: the table has no such move.
+    """
+    source = _state(conn, job_id, expect)
+    return _move(conn, job_id, source, advance(source, event), at=at, who=who, why=why, **columns)
+
+
+def posted(
+    conn: Connection, job_id: str, *, result: str | None, at: float, deliverable: bool = True, why: str = ""
+) -> Job:
+    """End a job in `output`: its result is at the hub, there is none to post, or the hub will never take it.
+
+    Args:
+        result: the id of the result message.
+        deliverable: False where the hub refused it for good: the job has failed, and keeps its text.
+
+    Raises:
+        MissedTransition: it is not in `output`.
+    """
+    before = get(conn, job_id)
+    if before is None or before.state is not JobState.OUTPUT:
+        raise MissedTransition(job_id, expected=JobState.OUTPUT, found=before.state if before else None)
+    target = posted_state(before.state, before.outcome or "", deliverable=deliverable)
+    columns: dict[str, Any] = {"result": result, "run_claim": None}
+    if not deliverable:
+        columns |= {"body": None, "error": why or before.error}
+    return _move(conn, job_id, before.state, target, at=at, who="hub", why=why, **columns)
+
+
+def submit(conn: Connection, job_id: str, *, holder: str, fence: str | None, run_claim: str | None, at: float) -> Job:
+    """Commit the intent to hand a queued job over: a new attempt, counted by the chain guard (P2, P7).
+
+    Args:
+        run_claim: the claim of the run that the hub opened for it.
+
+    Raises:
+        MissedTransition: it is not queued any more.
+    """
+    before = get(conn, job_id)
+    if before is None or before.state is not JobState.QUEUED:
+        raise MissedTransition(job_id, expected=JobState.QUEUED, found=before.state if before else None)
+    if not before.by_agent:
+        chain.reset(conn, at=at)
+    elif not before.counted:
+        chain.count_turn(conn)
+    return _move(
+        conn,
+        job_id,
+        before.state,
+        advance(before.state, JobEvent.SUBMIT),
+        at=at,
+        who="receiver",
+        why="",
+        **_NEW_ATTEMPT,
+        attempt=before.attempt + 1,
+        counted=True,
+        notified=False,
+        holder=holder,
+        fence=fence,
+        run_claim=run_claim,
+        submitted_at=at,
+    )
+
+
+def requeue(
+    conn: Connection, job_id: str, event: JobEvent, *, at: float, who: str, why: str, keep_run: bool = True
+) -> Job:
+    """Put a job back into the queue, in its old order, under a new claim.
+
+    Args:
+        event: `REFUSED` or `RETRY`.
+        keep_run: its run may still be open at the hub; `run_claim` stays until `run_closed`.
+
+    Raises:
+        MissedTransition: it is not there.
+        TransitionError: it cannot be queued again.
+    """
+    source = _state(conn, job_id, None)
+    target = advance(source, event)
+    if target is not JobState.QUEUED:
+        raise TransitionError(source, event)
+    columns: dict[str, Any] = {**_NEW_ATTEMPT, "claim": secrets.token_hex(16), "notified": False}
+    if not keep_run:
+        columns["run_claim"] = None
+    return _move(conn, job_id, source, target, at=at, who=who, why=why, **columns)
+
+
+def run_closed(conn: Connection, job_id: str) -> Job:
+    """Record that the hub holds no run of this job open any more."""
+    return set_columns(conn, job_id, run_claim=None)
+
+
+def set_columns(conn: Connection, job_id: str, **columns: Any) -> Job:  # noqa: ANN401 - any field of its own type
+    """Change fields of a job, never its state; what is the same already is not written.
+
+    Raises:
+        LookupError: there is no such job.
+        ValueError: the state was among the columns.
+    """
+    if "state" in columns:
+        raise ValueError("the state of a job is changed by a move")
+    before = get(conn, job_id)
+    if before is None:
+        raise LookupError(f"there is no job {job_id}")
+    changed = {name: value for name, value in columns.items() if getattr(before, name) != value}
+    if changed:
+        conn.execute(update(job).where(job.c.id == job_id).values(changed))
+    return before.evolve(**changed)
+
+
+def note(conn: Connection, job_id: str, *, at: float, who: str, why: str) -> None:
+    """Write a line into a job's history without moving it.
+
+    Raises:
+        LookupError: there is no such job.
+    """
+    found = get(conn, job_id)
+    if found is None:
+        raise LookupError(f"there is no job {job_id}")
+    history.append(conn, job_id, source=found.state, target=found.state, attempt=found.attempt, at=at, who=who, why=why)
+
+
+def list_jobs(conn: Connection, *, limit: int, open_only: bool = False) -> list[Job]:
+    """The newest jobs by event, newest first."""
+    wanted = select(*_COLUMNS).order_by(job.c.event.desc(), job.c.id.desc()).limit(limit)
+    return _all(conn, wanted.where(text(OPEN_JOB)) if open_only else wanted)
+
+
+def counts(conn: Connection) -> dict[str, int]:
+    """How many jobs are in each open state, and as `received` how many wakes wait for room (up to 10,000)."""
+    by_state = dict.fromkeys(sorted(state.value for state in OPEN), 0)
+    rows = conn.execute(select(job.c.state, func.count()).where(text(OPEN_JOB)).group_by(job.c.state))
+    by_state.update((state, count) for state, count in rows)
+    waiting = select(message.c.id).where(text(WAITING_FOR_ROOM)).limit(RECEIVED_SHOWN).subquery()
+    by_state["received"] = conn.execute(select(func.count()).select_from(waiting)).scalar_one()
+    return by_state
+
+
+def events(conn: Connection, job_id: str) -> list[history.Entry]:
+    """The history of a job, oldest first."""
+    return history.of(conn, job_id)
+
+
+def ahead(conn: Connection, job_id: str) -> int:
+    """How many open jobs come before this one in the order of the queue."""
+    me = conn.execute(select(job.c.event, job.c.id).where(job.c.id == job_id)).one_or_none()
+    if me is None:
+        return 0
+    earlier = or_(job.c.event < me.event, (job.c.event == me.event) & (job.c.id < me.id), text(IN_FLIGHT_JOB))
+    before = select(func.count()).select_from(job).where(text(OPEN_JOB), job.c.id != job_id, earlier)
+    return conn.execute(before).scalar_one()
+
+
+def unposted(conn: Connection) -> list[Job]:
+    """Ended jobs whose result belongs to no run and is not at the hub yet: cancelled here, or accepted late."""
+    return _all(conn, select(*_COLUMNS).where(text(UNPOSTED_JOB)).order_by(job.c.event).limit(AT_ONCE))
+
+
+def expired(conn: Connection, now: float) -> list[Job]:
+    """Queued jobs whose request has expired."""
+    late = select(*_COLUMNS).where(text(QUEUED_JOB), job.c.expires_at <= now)
+    return _all(conn, late.order_by(job.c.expires_at).limit(AT_ONCE))
+
+
+def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most: int = 500) -> int:
+    """Forget old ended jobs with their history; how many jobs went. What is open or has to be posted stays.
+
+    Args:
+        keep_count: the newest jobs, which stay whatever their age.
+        keep_age: seconds after its end for which a job stays.
+    """
+    floor = conn.execute(
+        select(job.c.event).order_by(job.c.event.desc(), job.c.id.desc()).offset(keep_count).limit(1)
+    ).scalar_one_or_none()
+    if floor is None:
+        return 0
+    chain.prune(conn, before=at - keep_age)
+    old = list(
+        conn.execute(
+            select(job.c.id)
+            .where(
+                job.c.event <= floor,
+                text(f"NOT ({OPEN_JOB})"),
+                text(f"NOT ({UNPOSTED_JOB})"),
+                func.coalesce(job.c.ended_at, job.c.created_at) <= at - keep_age,
+            )
+            .order_by(job.c.event)
+            .limit(most)
+        ).scalars()
+    )
+    if old:
+        ids = func.json_each(json.dumps(old)).table_valued("value")
+        for table, column in ((job_event, job_event.c.job), (approval, approval.c.job), (job, job.c.id)):
+            conn.execute(delete(table).where(column.in_(select(ids.c.value))))
+    return len(old)
+
+
+def _state(conn: Connection, job_id: str, expect: JobState | None) -> JobState:
+    found = conn.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
+    state = None if found is None else JobState(found)
+    if state is None or (expect is not None and state is not expect):
+        raise MissedTransition(job_id, expected=expect or JobState.QUEUED, found=state)
+    return state
+
+
+def _move(
+    conn: Connection,
+    job_id: str,
+    source: JobState,
+    target: JobState,
+    *,
+    at: float,
+    who: str,
+    why: str,
+    **columns: Any,  # noqa: ANN401 - any field of its own type
+) -> Job:
+    if (target in TERMINAL or target is JobState.OUTPUT) and source is not JobState.OUTPUT:
+        columns.setdefault("ended_at", at)
+    moved = _one(
+        conn,
+        update(job)
+        .where(job.c.id == job_id, job.c.state == source)
+        .values(state=target, **columns)
+        .returning(*_COLUMNS),
+    )
+    if moved is None:
+        raise MissedTransition(job_id, expected=source, found=None)
+    history.append(conn, job_id, source=source, target=target, attempt=moved.attempt, at=at, who=who, why=why)
+    return moved
+
+
+def _one(conn: Connection, wanted: Any) -> Job | None:  # noqa: ANN401 - a select or an update that returns
+    row = conn.execute(wanted).one_or_none()
+    return None if row is None else _job(row)
+
+
+def _all(conn: Connection, wanted: Select[Any]) -> list[Job]:
+    return [_job(row) for row in conn.execute(wanted)]
+
+
+def _job(row: Row[Any]) -> Job:
+    values = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+    return Job(**values | {"state": JobState(values["state"])})
