@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +28,41 @@ CEILING_SECONDS = 3600.0
 STALL_SECONDS = 900.0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wishes:
+    """What a person wants of a binding; what is None stays as it is, or gets its default."""
+
+    wake: str | None = None
+    """`manual`, `addressed` (default) or `all`."""
+    adapter: str | None = None
+    argv: Sequence[str] | None = None
+    directory: Path | None = None
+    chain_limit: int | None = None
+    ceiling: float | None = None
+    """Seconds after which a job is interrupted."""
+    stall: float | None = None
+    """Seconds without a sign of life after which a job shows as stalled."""
+    network: bool | None = None
+    tools: bool | None = None
+    env: Sequence[str] | None = None
+    """Names of environment variables that the agent may see; their values are never stored."""
+
+    def columns(self) -> dict[str, Any]:
+        """What is wished for, as columns of the binding."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.directory is not None:
+            given["directory"] = str(self.directory.resolve())
+        for name in ("argv", "env"):
+            given[name] = tuple(given[name]) if given[name] else None
+        return {name: value for name, value in given.items() if value is not None}
+
+
 async def configure(
-    profile: Profile,
-    *,
-    channel: str,
-    channel_name: str,
-    wake: str | None = None,
-    adapter: str | None = None,
-    argv: Sequence[str] | None = None,
-    directory: Path | None = None,
-    chain_limit: int | None = None,
-    ceiling: float | None = None,
-    stall: float | None = None,
-    network: bool | None = None,
-    tools: bool | None = None,
-    env: Sequence[str] | None = None,
-    new_session: bool = False,
+    profile: Profile, *, channel: str, channel_name: str, wishes: Wishes, new_session: bool = False
 ) -> dict[str, Any]:
-    """Bind this profile's agent in one channel, or change its binding; what is None stays, or gets its default.
+    """Bind this profile's agent in one channel, or change its binding.
 
     Args:
-        wake: `manual`, `addressed` (default) or `all`.
-        ceiling: seconds after which a job is interrupted.
-        stall: seconds without a sign of life after which a job shows as stalled.
-        env: names of environment variables that the agent may see; their values are never stored.
         new_session: forget the agent's session, so that adapter and directory can be changed.
 
     Returns:
@@ -79,21 +91,7 @@ async def configure(
         try:
             before = journal.read_now(bindings.get)
             wanted = _wanted(
-                profile,
-                before,
-                channel=channel,
-                channel_name=channel_name,
-                wake=wake,
-                adapter=adapter,
-                argv=argv,
-                directory=directory,
-                chain_limit=chain_limit,
-                ceiling=ceiling,
-                stall=stall,
-                network=network,
-                tools=tools,
-                env=env,
-                new_session=new_session,
+                before or _fresh(profile, channel, channel_name), wishes.columns(), new_session=new_session
             )
             checked = _checked(wanted, target)
             if before is None:
@@ -122,68 +120,39 @@ async def configure(
     }
 
 
-def _wanted(
-    profile: Profile,
-    before: Binding | None,
-    *,
-    channel: str,
-    channel_name: str,
-    wake: str | None,
-    adapter: str | None,
-    argv: Sequence[str] | None,
-    directory: Path | None,
-    chain_limit: int | None,
-    ceiling: float | None,
-    stall: float | None,
-    network: bool | None,
-    tools: bool | None,
-    env: Sequence[str] | None,
-    new_session: bool,
-) -> Binding:
-    if before is None:
-        before = Binding(
-            agent=profile.agent,
-            agent_name=profile.agent_name,
-            workspace=profile.workspace,
-            channel=channel,
-            channel_name=channel_name,
-            wake=Wake.ADDRESSED.value,
-            adapter=adapter or registry.default(),
-            argv=(),
-            directory=str(Path.cwd()),
-            network=False,
-            tools=True,
-            env=(),
-            chain_limit=DEFAULT_LIMIT,
-            ceiling=CEILING_SECONDS,
-            stall=STALL_SECONDS,
-            session=None,
-            holder="h" + secrets.token_hex(12),
-            subscription=None,
-            chain_count=0,
-            cursor=None,
-            watermark=None,
-            configured_at=time.time(),
-            finished_turns=0,
-        )
-    given = {
-        "wake": wake,
-        "adapter": adapter,
-        "argv": None if argv is None else tuple(argv),
-        "directory": None if directory is None else str(directory.resolve()),
-        "chain_limit": chain_limit,
-        "ceiling": ceiling,
-        "stall": stall,
-        "network": network,
-        "tools": tools,
-        "env": None if env is None else tuple(env),
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
+def _fresh(profile: Profile, channel: str, channel_name: str) -> Binding:
+    return Binding(
+        agent=profile.agent,
+        agent_name=profile.agent_name,
+        workspace=profile.workspace,
+        channel=channel,
+        channel_name=channel_name,
+        wake=Wake.ADDRESSED.value,
+        adapter=registry.default(),
+        argv=(),
+        directory=str(Path.cwd()),
+        network=False,
+        tools=True,
+        env=(),
+        chain_limit=DEFAULT_LIMIT,
+        ceiling=CEILING_SECONDS,
+        stall=STALL_SECONDS,
+        session=None,
+        holder="h" + secrets.token_hex(12),
+        subscription=None,
+        chain_count=0,
+        cursor=None,
+        watermark=None,
+        configured_at=time.time(),
+        finished_turns=0,
+    )
+
+
+def _wanted(before: Binding, changes: dict[str, Any], *, new_session: bool) -> Binding:
+    moved = any(name in changes and changes[name] != getattr(before, name) for name in ("adapter", "directory"))
     if new_session:
-        changes.update(session=None, finished_turns=0)
-    elif before.session is not None and any(
-        changes.get(name, getattr(before, name)) != getattr(before, name) for name in ("adapter", "directory")
-    ):
+        changes = {**changes, "session": None, "finished_turns": 0}
+    elif before.session is not None and moved:
         raise RelayError(
             "This binding has a session: another adapter or directory needs a new one.",
             code="has_session",

@@ -4,6 +4,7 @@ Every verb that changes or reads a receiver asks the running process, or takes t
 same on the journal when none runs.
 """
 
+import asyncio
 import getpass
 import sys
 import time
@@ -18,6 +19,7 @@ from relay_receiver.receiver.target import Target, targets
 from relay_receiver.wire.errors import RelayError
 
 if TYPE_CHECKING:
+    from relay_receiver.client.profiles import Profile
     from relay_receiver.journal.binding import Binding
     from relay_receiver.journal.journal import Connection
 
@@ -35,6 +37,28 @@ JOURNAL = "journal.sqlite3"
 def who() -> str:
     """The person at this machine, as the audit trail records it."""
     return f"os:{getpass.getuser()}"
+
+
+def configure(
+    profile: "Profile",
+    *,
+    channel: str,
+    channel_name: str,
+    new_session: bool = False,
+    **wishes: Any,  # noqa: ANN401 - fields of Wishes
+) -> dict[str, Any]:
+    """Bind a profile's agent in a channel, or change its binding; `wishes` are the fields of `configure.Wishes`."""
+    from relay_receiver.receiver import configure as configuring
+
+    return asyncio.run(
+        configuring.configure(
+            profile,
+            channel=channel,
+            channel_name=channel_name,
+            wishes=configuring.Wishes(**wishes),
+            new_session=new_session,
+        )
+    )
 
 
 def start(target: Target) -> dict[str, Any]:
