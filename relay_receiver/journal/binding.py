@@ -64,7 +64,7 @@ def create(conn: Connection, new: Binding) -> None:
     conn.execute(insert(binding).values(id=1, **_stored(asdict(new))))
 
 
-def change(conn: Connection, **columns: Any) -> None:  # noqa: ANN401 - any field of its own type
+def change(conn: Connection, /, **columns: Any) -> None:  # noqa: ANN401 - any field of its own type
     """Change fields of the binding; what is the same already is not written."""
     wanted = _stored(columns)
     names = list(wanted)

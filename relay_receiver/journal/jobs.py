@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row, Select, delete, func, or_, select, text,
 
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import OPEN, TERMINAL, JobState
+from relay_receiver.jobs.text import clean
 from relay_receiver.jobs.transitions import JobEvent, TransitionError, advance, posted_state
-from relay_receiver.journal import chain, history
+from relay_receiver.journal import chain, history, room
 from relay_receiver.journal.errors import MissedTransition
 from relay_receiver.journal.tables import (
     IN_FLIGHT_JOB,
@@ -77,6 +78,7 @@ def _oldest(conn: Connection, *, by_agent: bool) -> Job | None:
 
 def move(
     conn: Connection,
+    /,
     job_id: str,
     event: JobEvent,
     *,
@@ -87,6 +89,8 @@ def move(
     **columns: Any,  # noqa: ANN401 - any field of its own type
 ) -> Job:
     """Move a job as the table of transitions says, and change `columns` with it.
+
+    Where it ends, wakes that wait for its room become jobs in the same transaction.
 
     Args:
         expect: the state that it must be in; the one that it is in unless given.
@@ -185,7 +189,7 @@ def run_closed(conn: Connection, job_id: str) -> Job:
     return set_columns(conn, job_id, run_claim=None)
 
 
-def set_columns(conn: Connection, job_id: str, **columns: Any) -> Job:  # noqa: ANN401 - any field of its own type
+def set_columns(conn: Connection, /, job_id: str, **columns: Any) -> Job:  # noqa: ANN401 - any field of its own type
     """Change fields of a job, never its state; what is the same already is not written.
 
     Raises:
@@ -197,7 +201,7 @@ def set_columns(conn: Connection, job_id: str, **columns: Any) -> Job:  # noqa: 
     before = get(conn, job_id)
     if before is None:
         raise LookupError(f"there is no job {job_id}")
-    changed = {name: value for name, value in columns.items() if getattr(before, name) != value}
+    changed = {name: value for name, value in _storable(columns).items() if getattr(before, name) != value}
     if changed:
         conn.execute(update(job).where(job.c.id == job_id).values(changed))
     return before.evolve(**changed)
@@ -315,13 +319,20 @@ def _move(
         conn,
         update(job)
         .where(job.c.id == job_id, job.c.state == source)
-        .values(state=target, **columns)
+        .values(state=target, **_storable(columns))
         .returning(*_COLUMNS),
     )
     if moved is None:
-        raise MissedTransition(job_id, expected=source, found=None)
+        raise MissedTransition(job_id, expected=source, found=_state(conn, job_id, None))
     history.append(conn, job_id, source=source, target=target, attempt=moved.attempt, at=at, who=who, why=why)
+    if target in TERMINAL:
+        room.promote(conn, at=at)
     return moved
+
+
+def _storable(columns: dict[str, Any]) -> dict[str, Any]:
+    """Text from anywhere (an error may quote any bytes) as SQLite takes it."""
+    return {name: clean(value) if isinstance(value, str) else value for name, value in columns.items()}
 
 
 def _one(conn: Connection, wanted: Any) -> Job | None:  # noqa: ANN401 - a select or an update that returns

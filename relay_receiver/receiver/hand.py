@@ -66,7 +66,8 @@ class Hand:
 
     async def note(self, **columns: Any) -> None:  # noqa: ANN401 - columns
         """Store facts of the job that are no move."""
-        self.job = await self._parts.write(jobs.set_columns, self.held().id, **columns)
+        changed = await self._parts.write(jobs.set_columns, self.held().id, **columns)
+        self.job = changed
 
     async def requeue(self, event: JobEvent, *, who: str, why: str) -> Job:
         """Back into the queue, in its order, under a new claim."""

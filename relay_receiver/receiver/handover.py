@@ -140,7 +140,7 @@ class Handover:
                 request_id=job.id,
                 message=job.message,
                 attempt=job.attempt,
-                claim=job.run_claim,
+                claim=job.run_claim or job.claim,
             )
         except (HubAway, HubError) as error:
             why = f"the hub did not confirm the run after a pause: {error.sentence}"

@@ -63,7 +63,8 @@ class Intake:
             holder=binding.holder,
             fence=parts.situation.fence,
             known=self._known,
-            since=binding.watermark or 0,
+            configured_at=binding.configured_at,
+            watermark=binding.watermark or 0,
         )
 
     async def _known(self, message: str, event: int) -> bool:
@@ -92,14 +93,14 @@ class Intake:
             await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
         if batch.events and parts.binding.subscription is not None:
-            await self._acknowledge(feed, batch.cursor)
+            await self._acknowledge(feed, parts.binding.subscription, batch.cursor)
         if arrived or cancels:
             self._changed()
         await self._prune(len(arrived))
 
-    async def _acknowledge(self, feed: Feed, cursor: str) -> None:
+    async def _acknowledge(self, feed: Feed, subscription: str, cursor: str) -> None:
         try:
-            await feed.acknowledge(self._parts.binding.subscription, cursor)
+            await feed.acknowledge(subscription, cursor)
         except (HubAway, HubError) as error:
             self._parts.log.info("acknowledgement put off to the next batch", extra={"why": error.sentence})
 
@@ -124,10 +125,11 @@ class Intake:
             return
         self._since_prune = 0
         parts = self._parts
-        limits = {"keep_count": CONTEXT_COUNT, "keep_age": CONTEXT_SECONDS, "at": parts.now()}
         pruned = 1
         while pruned:
-            pruned = await parts.write(messages.prune, **limits)
+            pruned = await parts.write(
+                messages.prune, keep_count=CONTEXT_COUNT, keep_age=CONTEXT_SECONDS, at=parts.now()
+            )
 
 
 def _store(

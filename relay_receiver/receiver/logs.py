@@ -6,8 +6,8 @@ import logging.handlers
 import os
 import sys
 import time
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 from relay_receiver.processes import files
 
@@ -33,7 +33,7 @@ class _Line(logging.Formatter):
 
 
 class _PrivateRotating(logging.handlers.RotatingFileHandler):
-    def _open(self) -> TextIO:
+    def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
 

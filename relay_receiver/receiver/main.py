@@ -13,8 +13,9 @@ from typing import Any
 from relay_receiver.client import profiles
 from relay_receiver.processes import background, paths
 from relay_receiver.processes.lock import InstanceLock
+from relay_receiver.receiver.how import How
 from relay_receiver.receiver.logs import open_log
-from relay_receiver.receiver.receiver import How, Receiver
+from relay_receiver.receiver.receiver import Receiver
 from relay_receiver.wire.errors import RelayError
 
 LOCK = "lock"

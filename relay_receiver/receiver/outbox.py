@@ -127,7 +127,7 @@ class Outbox:
         try:
             await parts.hub.stage(
                 channel=parts.binding.channel,
-                holder=job.holder,
+                holder=job.holder or parts.binding.holder,
                 fence=job.fence,
                 request_id=job.id,
                 claim=job.run_claim,
@@ -158,7 +158,7 @@ class Outbox:
             return
         await self._parts.hub.finish(
             channel=self._parts.binding.channel,
-            holder=job.holder,
+            holder=job.holder or self._parts.binding.holder,
             fence=job.fence,
             request_id=job.id,
             claim=job.run_claim,

@@ -57,7 +57,7 @@ async def _closed_at_hub(parts: Parts, runner: Runner) -> None:
         return
     told = await parts.hub.stage(
         channel=parts.binding.channel,
-        holder=job.holder,
+        holder=job.holder or parts.binding.holder,
         fence=job.fence,
         request_id=job.id,
         claim=job.run_claim,

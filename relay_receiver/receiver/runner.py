@@ -12,7 +12,7 @@ from relay_receiver.jobs.outcome import Outcome
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal import jobs, messages
+from relay_receiver.journal import jobs, room
 from relay_receiver.receiver import recovery, results, settle
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.hand import Hand
@@ -94,6 +94,7 @@ class Runner:
 
     async def run(self) -> None:
         """Work until cancelled. Begins from the journal alone, also after a fault of its own."""
+        await self._parts.write(room.promote, at=self._parts.now())
         self._hand.take(await self._parts.journal.read(jobs.in_flight))
         self._recovered = False
         while True:
@@ -246,7 +247,6 @@ class Runner:
         if await self._outbox.post(job) is Posted.LATER:
             return self._outbox.remaining()
         await self._parts.adapter.recorded(f"{job.id}.{job.attempt}")
-        await self._parts.write(messages.promote, at=self._parts.now())
         self._hand.take(None)
         return 0
 

@@ -79,7 +79,7 @@ class Spoken:
             job = await self._parts.write(
                 settle.settle,
                 job_id,
-                settle.Verb(asked.get("how")),
+                settle.Verb(str(asked.get("how"))),
                 channel=self._parts.binding.channel,
                 text=asked.get("text"),
                 reason=asked.get("reason"),
