@@ -21,7 +21,7 @@ __all__ = ["HubAway", "HubError", "Rest", "Unauthorized"]
 BASE = "/api/v1"
 CONNECT_SECONDS = 5.0
 TIMEOUT_SECONDS = 30.0
-"""A whole call, from first byte out to last byte in."""
+"""A whole call, from first byte out to last byte in, with all its tries."""
 ANSWER_BYTES = 64 * 1024 * 1024
 """The most that is read of one answer: a page of 200 of the longest messages, escaped, fits."""
 KEPT_SECONDS = 75.0
@@ -34,7 +34,7 @@ class Rest:
     Args:
         url: the hub's address.
         token: sent as `Authorization: Bearer`; None for the calls that need none.
-        timeout: seconds for a whole call.
+        timeout: seconds for a whole call, all tries together.
         transport: stands in for the network in tests.
     """
 
@@ -139,12 +139,15 @@ class Rest:
             params={name: value for name, value in (params or {}).items() if value is not None},
             headers={**self.headers(), **(headers or {})},
         )
+        left = timeout or self._timeout
         for failures in range(1, rules.TRIES + 1):
+            began = time.monotonic()
             try:
-                return await self._once(request, timeout or self._timeout)
+                return await self._once(request, left)
             except (HubAway, HubError) as error:
                 wait = rules.pause(error, failures, jitter=self._jitter())
-                over = failures == rules.TRIES or wait > rules.PATIENCE
+                left -= time.monotonic() - began + wait
+                over = failures == rules.TRIES or wait > rules.PATIENCE or left <= 0
                 if not retry or over or not rules.repeatable(error, idempotent=safe):
                     raise
             await self._sleep(wait)

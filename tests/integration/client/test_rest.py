@@ -309,3 +309,13 @@ def test_an_unusable_proxy_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(Exception, match="proxy that the environment names") as caught:
         Rest("http://hub.invalid", "s3cret")
     assert caught.value.code == "bad_proxy"
+
+
+def test_all_tries_together_keep_the_time_limit() -> None:
+    async def case(fake: FakeHub, rest: Rest, _: object) -> None:
+        fake.fail("GET /state", Stall(), Stall())
+        with pytest.raises(HubAway):
+            await rest.call("GET", "/state", retry=True, timeout=0.05)
+        assert len(fake.calls) == 1
+
+    run(case)
