@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from relay_receiver.jobs.outcome import END_STATE
+from relay_receiver.jobs.outcome import END_STATE, Outcome
 from relay_receiver.jobs.state import JobState as S
 
 
@@ -91,9 +91,10 @@ def posted_state(state: S, outcome: str, *, deliverable: bool = True) -> S:
 
     Raises:
         TransitionError: the job is not in `output`.
+        ValueError: the outcome is none of `Outcome`.
     """
     if state is not S.OUTPUT:
         raise TransitionError(state, JobEvent.POSTED)
     if not deliverable:
         return S.FAILED
-    return next(end for known, end in END_STATE.items() if known.value == outcome)
+    return END_STATE[Outcome(outcome)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, insert, select
 
 from relay_receiver.jobs.state import JobState
+from relay_receiver.jobs.text import clean
 from relay_receiver.journal.tables import job_event
 
 SHOWN = 1000
@@ -39,7 +40,15 @@ def append(
     """Write one line."""
     conn.execute(
         insert(job_event),
-        {"job": job, "source": source, "target": target, "attempt": attempt, "at": at, "who": who, "why": why},
+        {
+            "job": job,
+            "source": source,
+            "target": target,
+            "attempt": attempt,
+            "at": at,
+            "who": clean(who),
+            "why": clean(why),
+        },
     )
 
 

@@ -129,8 +129,11 @@ class Journal:
     def _do(self, words: str, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         engine.begin_with(self._conn, words)
         try:
-            with self._conn.begin():
-                return fn(self._conn, *args, **kwargs)
+            with self._conn.begin() as transaction:
+                done = fn(self._conn, *args, **kwargs)
+                if words == engine.READ:
+                    transaction.rollback()
+                return done
         except exc.DBAPIError as error:
             raise translate(error, self.path) from error
 

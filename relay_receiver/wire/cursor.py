@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-_FORM = re.compile(r"(\d{1,18})(?:\.([0-9a-f]{1,16}))?")
+_FORM = re.compile(r"([0-9]{1,18})(?:\.([0-9a-f]{1,16}))?")
 
 
 @dataclass(frozen=True, slots=True)

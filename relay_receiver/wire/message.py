@@ -1,12 +1,18 @@
 """A message as the hub tells it."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from relay_receiver.jobs.text import clean
+
 HUMAN = "human"
 """`authorId` of every person; `author.id` says which."""
+
+
+NUMBERS = 10**18
+"""Event numbers stay below it, so that every database and cursor holds them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,48 +56,75 @@ class Message:
         """Read a message from its JSON, ignoring unknown fields.
 
         Raises:
-            ValueError: a field that identifies or orders the message is missing or of the wrong type.
+            ValueError: a field that it needs is missing, or one is of the wrong type.
         """
         try:
             author = data.get("author") or {}
-            author_id = author.get("id") or data["authorId"]
+            author_id = _id(author.get("id") or data["authorId"])
+            person = data.get("authorId") == HUMAN or author.get("kind", "agent") != "agent"
             chain = data.get("chain") or {}
+            message = _id(data["id"])
             return cls(
-                id=_text(data["id"]),
+                id=message,
                 event=_number(data["event"]),
-                channel=_text(data["channel"]),
+                channel=_id(data["channel"]),
                 author=Author(
-                    id=_text(author_id),
-                    name=str(author.get("name") or author_id),
-                    kind="agent" if author.get("kind", "agent") == "agent" and data.get("authorId") != HUMAN else HUMAN,
+                    id=author_id, name=_text(str(author.get("name") or author_id)), kind=HUMAN if person else "agent"
                 ),
-                kind=_text(data["kind"]),
+                kind=_id(data["kind"]),
                 content=_text(data["content"]),
-                to=data.get("to"),
-                mentions=tuple(_text(m) for m in data.get("mentions") or ()),
-                reply_to=data.get("replyTo"),
-                operation_id=data.get("operationId"),
-                outcome=data.get("outcome"),
-                root=str(chain.get("root") or data["id"]),
-                hop=int(chain.get("hop") or 0),
-                attachments=tuple(data.get("attachments") or ()),
-                created_at=str(data.get("createdAt") or ""),
-                expires_at=data.get("expiresAt"),
+                to=_optional(data.get("to")),
+                mentions=tuple(_id(one) for one in _list(data.get("mentions"))),
+                reply_to=_optional(data.get("replyTo")),
+                operation_id=_optional(data.get("operationId")),
+                outcome=_optional(data.get("outcome")),
+                root=_id(chain.get("root") or message),
+                hop=_number(chain.get("hop") or 0),
+                attachments=tuple(_object(one) for one in _list(data.get("attachments"))),
+                created_at=_optional(data.get("createdAt")) or "",
+                expires_at=_optional(data.get("expiresAt")),
                 notice=bool(data.get("notice")),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, UnicodeError) as error:
             raise ValueError(f"this is not a message of protocol 1: {error}") from error
 
 
 def _text(value: object) -> str:
+    """What people wrote, with what no database takes replaced."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
+    return clean(value)
+
+
+def _id(value: object) -> str:
+    """What is compared, and so never changed: text that can be stored, or an error."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    value.encode()
     return value
 
 
+def _optional(value: object) -> str | None:
+    return None if value is None else _id(value)
+
+
 def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not an event number")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBERS:
+        raise TypeError(f"{value!r} is not an event or hop number")
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{value!r} is not a list")
+    return value
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is not an object")
     return value
 
 
