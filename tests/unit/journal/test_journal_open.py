@@ -105,7 +105,7 @@ def test_a_backup_restored_over_the_original_is_refused(tmp_path: Path) -> None:
         Journal.open(path, machine=machine)
 
 
-def test_a_restart_may_renumber_devices(tmp_path: Path) -> None:
+def test_a_restart_may_renumber_devices() -> None:
     here = place.Place(machine="m", device="1", filesystem="77", inode="5")
     same = place.Place(machine="m", device="2", filesystem="77", inode="5")
     assert here.is_same(same)
