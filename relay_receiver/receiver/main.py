@@ -6,6 +6,7 @@ It writes one JSON line when it is ready, or when it cannot start, to the descri
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from relay_receiver.client import profiles
 from relay_receiver.processes import background, paths
 from relay_receiver.processes.lock import InstanceLock
+from relay_receiver.receiver import control
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.logs import open_log
 from relay_receiver.receiver.receiver import Receiver
@@ -20,6 +22,9 @@ from relay_receiver.wire.errors import RelayError
 
 LOCK = "lock"
 LOG = "receiver.log"
+LOCK_SECONDS = 5.0
+"""How long a start waits for another process that holds the lock to answer or to let go."""
+LOOK_SECONDS = 0.02
 
 
 def run(
@@ -33,22 +38,45 @@ def run(
     """Hold the instance lock and work until stopped.
 
     Args:
-        ready: called with `{state: "ready"}` once the receiver is there, or `{state: "already_running", pid}`.
+        ready: called with `{state: "ready", pid}` once the receiver is there, or `{state: "already_running", pid}`.
         seconds: stop by itself after this time.
 
     Raises:
         RelayError: it cannot start: the journal is copied, newer, or not to be opened.
     """
     lock = InstanceLock(folder / LOCK)
-    if not lock.acquire():
-        holder = lock.holder()
-        ready({"state": "already_running", "pid": None if holder is None else holder.pid})
+    running = _acquire(lock, folder)
+    if running is not None:
+        ready({"state": "already_running", "pid": running})
         return
     try:
         log = open_log(folder / LOG, foreground=foreground)
         asyncio.run(_live(Receiver(profile, folder, log), ready, seconds))
     finally:
         lock.release()
+
+
+def _acquire(lock: InstanceLock, folder: Path) -> int | None:
+    """Take the lock; the pid of the receiver that has it where one does.
+
+    A command that holds it for a moment (`configure`, `settle`) is waited for.
+
+    Raises:
+        RelayError: another process holds it and does not answer as a receiver does.
+    """
+    end = time.monotonic() + LOCK_SECONDS
+    while not lock.acquire():
+        try:
+            return int(control.call(paths.runtime_dir(folder), "status", timeout=LOCK_SECONDS)["pid"])
+        except RelayError as error:
+            if time.monotonic() >= end:
+                raise RelayError(
+                    "Another process holds this receiver's state and does not answer.",
+                    code="not_answering",
+                    hint="relay receiver stop --now",
+                ) from error
+        time.sleep(LOOK_SECONDS)
+    return None
 
 
 async def _live(receiver: Receiver, ready: Callable[[dict[str, Any]], None], seconds: float | None) -> None:

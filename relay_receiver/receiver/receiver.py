@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -138,7 +139,7 @@ class Receiver:
                     self._for_life("presence", lambda: presence.renew(parts, self._folder)), name="presence"
                 ),
             ]
-            ready({"state": "ready"})
+            ready({"state": "ready", "pid": os.getpid()})
             self._log.info("ready")
             await self._stop.wait()
             await self._end(parts, runner)

@@ -267,11 +267,7 @@ def adopt(target: Target) -> dict[str, Any]:
 
 
 def _running(target: Target) -> identity.ProcessIdentity | None:
-    lock = InstanceLock(target.folder / LOCK)
-    if lock.acquire():
-        lock.release()
-        return None
-    return lock.holder()
+    return InstanceLock(target.folder / LOCK).holder()
 
 
 def _locked(target: Target) -> InstanceLock:
