@@ -1,11 +1,18 @@
 """The chain guard's memory: how many turns agents drove here, and from which hop each chain counts (P7)."""
 
-from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy import Connection, bindparam, delete, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from relay_receiver.jobs.chain import Chain, bases_after_resume
 from relay_receiver.journal import history
 from relay_receiver.journal.tables import OPEN_JOB, QUEUED_JOB, binding, chain_base, job
+
+_LIMIT_AND_COUNT = select(binding.c.chain_limit, binding.c.chain_count)
+_BASES = select(chain_base.c.root, chain_base.c.base)
+_BASE = _BASES.where(chain_base.c.root == bindparam("chain"))
+_COUNT = update(binding).values(chain_count=binding.c.chain_count + 1)
+_RESET = update(binding).where(binding.c.chain_count != 0).values(chain_count=0)
+_WAITING = select(job.c.root, job.c.hop).where(text(QUEUED_JOB), job.c.by_agent)
 
 
 def load(conn: Connection, *, root: str | None = None) -> Chain:
@@ -14,24 +21,20 @@ def load(conn: Connection, *, root: str | None = None) -> Chain:
     Args:
         root: only the base of this chain; every one unless given.
     """
-    limit, count = conn.execute(select(binding.c.chain_limit, binding.c.chain_count)).one()
-    wanted = select(chain_base.c.root, chain_base.c.base)
-    if root is not None:
-        wanted = wanted.where(chain_base.c.root == root)
-    bases = {row.root: row.base for row in conn.execute(wanted)}
-    return Chain(limit=limit, count=count, bases=bases)
+    limit, count = conn.execute(_LIMIT_AND_COUNT).one()
+    rows = conn.execute(_BASES) if root is None else conn.execute(_BASE, {"chain": root})
+    return Chain(limit=limit, count=count, bases={row.root: row.base for row in rows})
 
 
 def count_turn(conn: Connection) -> None:
     """Count one more turn that an agent triggered."""
-    conn.execute(update(binding).values(chain_count=binding.c.chain_count + 1))
+    conn.execute(_COUNT)
 
 
 def reset(conn: Connection, *, at: float) -> None:
     """Let agents' chains go on: the count is 0, and each chain that waits in the queue counts from here."""
-    conn.execute(update(binding).where(binding.c.chain_count != 0).values(chain_count=0))
-    waiting = conn.execute(select(job.c.root, job.c.hop).where(text(QUEUED_JOB), job.c.by_agent)).all()
-    bases = bases_after_resume((row.root, row.hop) for row in waiting)
+    conn.execute(_RESET)
+    bases = bases_after_resume((row.root, row.hop) for row in conn.execute(_WAITING))
     if not bases:
         return
     base = insert(chain_base)

@@ -55,14 +55,15 @@ class JournalCorrupt(JournalError):  # noqa: N818 - it says what is the matter
 class MissedTransition(JournalError):  # noqa: N818 - it says what is the matter
     """A job was not in the state from which it should have been moved."""
 
-    def __init__(self, job: str, *, expected: JobState, found: JobState | None) -> None:
-        where = "is not in the journal" if found is None else f"is {found.value}"
+    def __init__(self, job: str, *, expected: JobState | None, found: JobState | None) -> None:
+        where = f"is {found.value}" if found else "is not in the journal"
+        wanted = f", and not {expected.value} as expected" if expected and found else ""
         super().__init__(
-            f"Job {job} {where}, and not {expected.value} any more.",
+            f"Job {job} {where}{wanted}.",
             code="missed_transition",
             job=job,
-            expected=expected.value,
-            found=None if found is None else found.value,
+            expected=expected and expected.value,
+            found=found and found.value,
         )
 
 

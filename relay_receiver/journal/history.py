@@ -12,6 +12,8 @@ from relay_receiver.journal.tables import job_event
 SHOWN = 1000
 """Entries of one job that are read at the most; the newest."""
 
+_APPEND = insert(job_event)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
@@ -39,7 +41,7 @@ def append(
 ) -> None:
     """Write one line."""
     conn.execute(
-        insert(job_event),
+        _APPEND,
         {
             "job": job,
             "source": source,
@@ -55,7 +57,7 @@ def append(
 def made(conn: Connection, jobs: Sequence[str], *, at: float) -> None:
     """Write that these jobs were queued."""
     conn.execute(
-        insert(job_event),
+        _APPEND,
         [
             {
                 "job": job,

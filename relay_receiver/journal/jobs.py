@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, text, update
 
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import OPEN, TERMINAL, JobState
@@ -30,7 +30,19 @@ AT_ONCE = 100
 RECEIVED_SHOWN = 10_000
 """Wakes that wait for room are counted up to here."""
 
-_COLUMNS = [job.c[field.name] for field in fields(Job)]
+_JOB = select(*(job.c[field.name] for field in fields(Job)))
+# Built once: building a statement costs more than SQLite takes for it.
+_GET = _JOB.where(job.c.id == bindparam("job_id"))
+_OF_MESSAGE = _JOB.where(job.c.message == bindparam("message_id"))
+_IN_FLIGHT = _JOB.where(text(IN_FLIGHT_JOB))
+_OLDEST = _JOB.where(text(QUEUED_JOB), job.c.by_agent == bindparam("agents")).order_by(job.c.event, job.c.id).limit(1)
+_NEWEST = _JOB.order_by(job.c.event.desc(), job.c.id.desc()).limit(bindparam("most"))
+_NEWEST_OPEN = _NEWEST.where(text(OPEN_JOB))
+_UNPOSTED = _JOB.where(text(UNPOSTED_JOB)).order_by(job.c.event).limit(AT_ONCE)
+_EXPIRED = _JOB.where(text(QUEUED_JOB), job.c.expires_at <= bindparam("now")).order_by(job.c.expires_at).limit(AT_ONCE)
+_CHANGE = update(job).where(job.c.id == bindparam("job_id"))
+_MOVE = _CHANGE.where(job.c.state == bindparam("source"))
+
 _NEW_ATTEMPT: dict[str, Any] = dict.fromkeys(
     ("execution", "keeper", "text", "outcome", "error", "evidence", "body", "usage", "started_at", "ended_at")
 )
@@ -48,32 +60,27 @@ class Next:
 
 def get(conn: Connection, job_id: str) -> Job | None:
     """The job of that id."""
-    return _one(conn, select(*_COLUMNS).where(job.c.id == job_id))
+    return _one(conn, _GET, job_id=job_id)
 
 
 def of_message(conn: Connection, message_id: str) -> Job | None:
     """The job that a message made."""
-    return _one(conn, select(*_COLUMNS).where(job.c.message == message_id))
+    return _one(conn, _OF_MESSAGE, message_id=message_id)
 
 
 def in_flight(conn: Connection) -> Job | None:
     """The one job that is neither queued nor at its end."""
-    return _one(conn, select(*_COLUMNS).where(text(IN_FLIGHT_JOB)))
+    return _one(conn, _IN_FLIGHT)
 
 
 def next_queued(conn: Connection) -> Next:
     """The oldest queued job; while the chain guard holds agents' jobs back, the oldest of a person."""
-    person, agent = (_oldest(conn, by_agent=by_agent) for by_agent in (False, True))
+    person, agent = (_one(conn, _OLDEST, agents=agents) for agents in (False, True))
     if agent is None or (person is not None and (person.event, person.id) < (agent.event, agent.id)):
         return Next(job=person, paused=False)
     if chain.load(conn, root=agent.root).allows(agent.root, agent.hop):
         return Next(job=agent, paused=False)
     return Next(job=person, paused=True)
-
-
-def _oldest(conn: Connection, *, by_agent: bool) -> Job | None:
-    queued = select(*_COLUMNS).where(text(QUEUED_JOB), job.c.by_agent == by_agent)
-    return _one(conn, queued.order_by(job.c.event, job.c.id).limit(1))
 
 
 def move(
@@ -100,8 +107,8 @@ def move(
         MissedTransition: it is not in the expected state, or not there.
         TransitionError: the table has no such move.
     """
-    source = _state(conn, job_id, expect)
-    return _move(conn, job_id, source, advance(source, event), at=at, who=who, why=why, **columns)
+    before = _expect(conn, job_id, expect)
+    return _move(conn, before, advance(before.state, event), at=at, who=who, why=why, **columns)
 
 
 def posted(
@@ -116,14 +123,12 @@ def posted(
     Raises:
         MissedTransition: it is not in `output`.
     """
-    before = get(conn, job_id)
-    if before is None or before.state is not JobState.OUTPUT:
-        raise MissedTransition(job_id, expected=JobState.OUTPUT, found=before.state if before else None)
+    before = _expect(conn, job_id, JobState.OUTPUT)
     target = posted_state(before.state, before.outcome or "", deliverable=deliverable)
     columns: dict[str, Any] = {"result": result, "run_claim": None}
     if not deliverable:
         columns |= {"body": None, "error": why or before.error}
-    return _move(conn, job_id, before.state, target, at=at, who="hub", why=why, **columns)
+    return _move(conn, before, target, at=at, who="hub", why=why, **columns)
 
 
 def submit(conn: Connection, job_id: str, *, holder: str, fence: str | None, run_claim: str | None, at: float) -> Job:
@@ -135,17 +140,14 @@ def submit(conn: Connection, job_id: str, *, holder: str, fence: str | None, run
     Raises:
         MissedTransition: it is not queued any more.
     """
-    before = get(conn, job_id)
-    if before is None or before.state is not JobState.QUEUED:
-        raise MissedTransition(job_id, expected=JobState.QUEUED, found=before.state if before else None)
+    before = _expect(conn, job_id, JobState.QUEUED)
     if not before.by_agent:
         chain.reset(conn, at=at)
     elif not before.counted:
         chain.count_turn(conn)
     return _move(
         conn,
-        job_id,
-        before.state,
+        before,
         advance(before.state, JobEvent.SUBMIT),
         at=at,
         who="receiver",
@@ -174,14 +176,14 @@ def requeue(
         MissedTransition: it is not there.
         TransitionError: it cannot be queued again.
     """
-    source = _state(conn, job_id, None)
-    target = advance(source, event)
+    before = _expect(conn, job_id, None)
+    target = advance(before.state, event)
     if target is not JobState.QUEUED:
-        raise TransitionError(source, event)
+        raise TransitionError(before.state, event)
     columns: dict[str, Any] = {**_NEW_ATTEMPT, "claim": secrets.token_hex(16), "notified": False}
     if not keep_run:
         columns["run_claim"] = None
-    return _move(conn, job_id, source, target, at=at, who=who, why=why, **columns)
+    return _move(conn, before, target, at=at, who=who, why=why, **columns)
 
 
 def run_closed(conn: Connection, job_id: str) -> Job:
@@ -203,7 +205,7 @@ def set_columns(conn: Connection, /, job_id: str, **columns: Any) -> Job:  # noq
         raise LookupError(f"there is no job {job_id}")
     changed = {name: value for name, value in _storable(columns).items() if getattr(before, name) != value}
     if changed:
-        conn.execute(update(job).where(job.c.id == job_id).values(changed))
+        conn.execute(_CHANGE, {"job_id": job_id, **changed})
     return before.evolve(**changed)
 
 
@@ -221,8 +223,7 @@ def note(conn: Connection, job_id: str, *, at: float, who: str, why: str) -> Non
 
 def list_jobs(conn: Connection, *, limit: int, open_only: bool = False) -> list[Job]:
     """The newest jobs by event, newest first."""
-    wanted = select(*_COLUMNS).order_by(job.c.event.desc(), job.c.id.desc()).limit(limit)
-    return _all(conn, wanted.where(text(OPEN_JOB)) if open_only else wanted)
+    return _all(conn, _NEWEST_OPEN if open_only else _NEWEST, most=limit)
 
 
 def counts(conn: Connection) -> dict[str, int]:
@@ -252,13 +253,12 @@ def ahead(conn: Connection, job_id: str) -> int:
 
 def unposted(conn: Connection) -> list[Job]:
     """Ended jobs whose result belongs to no run and is not at the hub yet: cancelled here, or accepted late."""
-    return _all(conn, select(*_COLUMNS).where(text(UNPOSTED_JOB)).order_by(job.c.event).limit(AT_ONCE))
+    return _all(conn, _UNPOSTED)
 
 
 def expired(conn: Connection, now: float) -> list[Job]:
     """Queued jobs whose request has expired."""
-    late = select(*_COLUMNS).where(text(QUEUED_JOB), job.c.expires_at <= now)
-    return _all(conn, late.order_by(job.c.expires_at).limit(AT_ONCE))
+    return _all(conn, _EXPIRED, now=now)
 
 
 def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most: int = 500) -> int:
@@ -294,18 +294,16 @@ def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most
     return len(old)
 
 
-def _state(conn: Connection, job_id: str, expect: JobState | None) -> JobState:
-    found = conn.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
-    state = None if found is None else JobState(found)
-    if state is None or (expect is not None and state is not expect):
-        raise MissedTransition(job_id, expected=expect or JobState.QUEUED, found=state)
-    return state
+def _expect(conn: Connection, job_id: str, state: JobState | None) -> Job:
+    found = get(conn, job_id)
+    if found is None or (state is not None and found.state is not state):
+        raise MissedTransition(job_id, expected=state, found=None if found is None else found.state)
+    return found
 
 
 def _move(
     conn: Connection,
-    job_id: str,
-    source: JobState,
+    before: Job,
     target: JobState,
     *,
     at: float,
@@ -313,18 +311,16 @@ def _move(
     why: str,
     **columns: Any,  # noqa: ANN401 - any field of its own type
 ) -> Job:
-    if (target in TERMINAL or target is JobState.OUTPUT) and source is not JobState.OUTPUT:
+    """The one place where a state changes: guarded by the state before, and written into the history."""
+    if (target in TERMINAL or target is JobState.OUTPUT) and before.state is not JobState.OUTPUT:
         columns.setdefault("ended_at", at)
-    moved = _one(
-        conn,
-        update(job)
-        .where(job.c.id == job_id, job.c.state == source)
-        .values(state=target, **_storable(columns))
-        .returning(*_COLUMNS),
-    )
-    if moved is None:
-        raise MissedTransition(job_id, expected=source, found=_state(conn, job_id, None))
-    history.append(conn, job_id, source=source, target=target, attempt=moved.attempt, at=at, who=who, why=why)
+    changed = {"state": target, **_storable(columns)}
+    done = conn.execute(_MOVE, {"job_id": before.id, "source": before.state, **changed})
+    if done.rowcount != 1:
+        found = get(conn, before.id)
+        raise MissedTransition(before.id, expected=before.state, found=None if found is None else found.state)
+    moved = before.evolve(**changed)
+    history.append(conn, before.id, source=before.state, target=target, attempt=moved.attempt, at=at, who=who, why=why)
     if target in TERMINAL:
         room.promote(conn, at=at)
     return moved
@@ -335,13 +331,13 @@ def _storable(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: clean(value) if isinstance(value, str) else value for name, value in columns.items()}
 
 
-def _one(conn: Connection, wanted: Any) -> Job | None:  # noqa: ANN401 - a select or an update that returns
-    row = conn.execute(wanted).one_or_none()
+def _one(conn: Connection, wanted: Select[Any], **given: object) -> Job | None:
+    row = conn.execute(wanted, given).one_or_none()
     return None if row is None else _job(row)
 
 
-def _all(conn: Connection, wanted: Select[Any]) -> list[Job]:
-    return [_job(row) for row in conn.execute(wanted)]
+def _all(conn: Connection, wanted: Select[Any], **given: object) -> list[Job]:
+    return [_job(row) for row in conn.execute(wanted, given)]
 
 
 def _job(row: Row[Any]) -> Job:

@@ -20,7 +20,7 @@ from relay_receiver.journal.errors import (
     NewerSchema,
     translate,
 )
-from relay_receiver.journal.place import machine_id
+from relay_receiver.processes.identity import machine_id
 
 __all__ = [
     "Connection",

@@ -1,7 +1,6 @@
 """Where a journal is: the same file on the same machine, or a copy that must not work twice."""
 
 import os
-import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,17 +37,6 @@ class Place:
         if (self.machine, self.inode) != (other.machine, other.inode):
             return False
         return self.device == other.device or (self.filesystem == other.filesystem != "0")
-
-
-def machine_id() -> str:
-    """What tells this machine from others."""
-    for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        try:
-            if found := Path(name).read_text("ascii").strip():
-                return found
-        except (OSError, UnicodeDecodeError):
-            continue
-    return f"{uuid.getnode():012x}"
 
 
 NOWHERE = Place(machine="", device="", filesystem="", inode="")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, text, update
+from sqlalchemy import Connection, Exists, Row, ScalarSelect, bindparam, func, insert, select, text, update
 
 from relay_receiver.jobs.job import job_id
 from relay_receiver.jobs.state import JobState
@@ -52,17 +52,29 @@ class Waking:
         return self.expires_at is not None and self.expires_at <= at
 
 
+def _opened(*, agents: bool, most: str) -> ScalarSelect[int]:
+    opened = select(job.c.id).where(text(OPEN_JOB), job.c.by_agent == agents).limit(bindparam(most)).subquery()
+    return select(func.count()).select_from(opened).scalar_subquery()
+
+
+def _waits(*, agents: bool) -> Exists:
+    return select(message.c.id).where(text(WAITING_FOR_ROOM), message.c.by_agent == agents).exists()
+
+
+_LOOK = select(
+    _opened(agents=False, most="people").label("people"),
+    _opened(agents=True, most="agents").label("agents"),
+    _waits(agents=False).label("people_wait"),
+    _waits(agents=True).label("agents_wait"),
+)
+
+
 def look(conn: Connection) -> dict[bool, Room]:
     """How much room there is, by whether an agent wrote the message."""
-    parts = []
-    for by_agent, cap in ((False, PEOPLE_JOBS), (True, AGENT_JOBS)):
-        opened = select(job.c.id).where(text(OPEN_JOB), job.c.by_agent == by_agent).limit(cap + 1).subquery()
-        waiting = select(message.c.id).where(text(WAITING_FOR_ROOM), message.c.by_agent == by_agent)
-        parts += [select(func.count()).select_from(opened).scalar_subquery(), waiting.exists()]
-    people, people_wait, agents, agents_wait = conn.execute(select(*parts)).one()
+    found = conn.execute(_LOOK, {"people": PEOPLE_JOBS + 1, "agents": AGENT_JOBS + 1}).one()
     return {
-        False: Room(free=max(0, PEOPLE_JOBS - people), others_wait=bool(people_wait)),
-        True: Room(free=max(0, AGENT_JOBS - agents), others_wait=bool(agents_wait)),
+        False: Room(free=max(0, PEOPLE_JOBS - found.people), others_wait=bool(found.people_wait)),
+        True: Room(free=max(0, AGENT_JOBS - found.agents), others_wait=bool(found.agents_wait)),
     }
 
 

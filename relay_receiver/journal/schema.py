@@ -10,6 +10,7 @@ import relay_receiver
 from relay_receiver.journal import engine, place
 from relay_receiver.journal.errors import JournalCorrupt, JournalError, NewerSchema
 from relay_receiver.journal.tables import metadata
+from relay_receiver.processes import files
 
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
@@ -130,4 +131,5 @@ def back_up(path: Path, *, found: str) -> Path:
     finally:
         source.close()
     partial.replace(target)
+    files.fsync_dir(target.parent)
     return target

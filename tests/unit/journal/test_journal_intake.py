@@ -118,9 +118,7 @@ def test_context_is_the_newest_before_an_event_oldest_first(tmp_path: Path) -> N
     journal.close()
 
 
-@pytest.mark.parametrize(
-    ("wake", "expected"), [("manual", []), ("addressed", [1, 3]), ("all", [1, 2, 3])], ids=lambda one: str(one)
-)
+@pytest.mark.parametrize(("wake", "expected"), [("manual", []), ("addressed", [1, 3]), ("all", [1, 2, 3])], ids=str)
 def test_the_setting_decides_what_wakes(tmp_path: Path, wake: str, expected: list[int]) -> None:
     journal = opened(tmp_path, wake=wake)
     arrive(

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from support_journal import arrive, job_of, opened, said, submitted
 
 from relay_receiver.jobs.outcome import END_STATE, Outcome
@@ -11,6 +12,7 @@ from relay_receiver.jobs.transitions import TABLE, JobEvent, TransitionError
 from relay_receiver.journal import approvals, chain, jobs
 from relay_receiver.journal.journal import Journal, JournalError, MissedTransition
 from relay_receiver.journal.tables import ApprovalKind, ApprovalState
+from relay_receiver.journal.tables import job as job_table
 
 
 def force(journal: Journal, job: Any, state: JobState) -> None:
@@ -38,6 +40,7 @@ def test_every_pair_of_state_and_event_moves_as_the_table_says_or_not_at_all(tmp
             moved = journal.write_now(jobs.move, job.id, event, at=5.0, who="receiver", why="because")
             last = journal.read_now(jobs.events, job.id)[-1]
             assert moved.state is target
+            assert moved == job_of(journal, 1)
             assert (last.source, last.target, last.who, last.why) == (state, target, "receiver", "because")
         else:
             with pytest.raises(TransitionError):
@@ -62,10 +65,10 @@ def test_a_move_from_another_state_than_expected_is_an_error(tmp_path: Path) -> 
 
 def test_the_update_itself_is_guarded_by_the_state(tmp_path: Path) -> None:
     journal, job = one_job(tmp_path)
-    with pytest.raises(MissedTransition):
-        journal.write_now(
-            jobs._move, job.id, JobState.RUNNING, JobState.OUTPUT, at=1.0, who="x", why="", outcome="completed"
-        )
+    stale = job.evolve(state=JobState.RUNNING)
+    with pytest.raises(MissedTransition) as missed:
+        journal.write_now(jobs._move, stale, JobState.OUTPUT, at=1.0, who="x", why="", outcome="completed")
+    assert missed.value.data["found"] == "queued"
     assert job_of(journal, 1) == job
     journal.close()
 
@@ -89,6 +92,7 @@ def test_one_job_is_in_flight_at_most(tmp_path: Path) -> None:
 def test_submit_commits_attempt_chain_count_and_run(tmp_path: Path) -> None:
     journal, job = one_job(tmp_path)
     moved = submitted(journal, job, at=20.0)
+    assert moved == job_of(journal, 1)
     assert moved.state is JobState.SUBMITTING
     assert (moved.attempt, moved.counted, moved.submitted_at) == (1, True, 20.0)
     assert (moved.holder, moved.fence, moved.run_claim) == ("h1", "f1", job.claim)
@@ -197,7 +201,7 @@ def test_the_state_is_no_column_to_set(tmp_path: Path) -> None:
 def test_what_is_no_value_of_an_enum_is_refused_by_the_database(tmp_path: Path, column: str, value: str) -> None:
     journal, _ = one_job(tmp_path)
     with pytest.raises(JournalError, match="ck_job_"):
-        journal.write_now(lambda conn: conn.exec_driver_sql(f"UPDATE job SET {column} = ?", (value,)))
+        journal.write_now(lambda conn: conn.execute(update(job_table).values({column: value})))
     journal.close()
 
 

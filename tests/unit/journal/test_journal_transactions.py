@@ -157,7 +157,7 @@ journal.close()
         text=True,
         check=True,
         env={"PYTHONPATH": str(Path(__file__).parents[2])},
-        preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),  # noqa: PLW1509 - one thread here
+        preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
     )
     assert done.stdout.splitlines() == ["journal_unavailable", "1 1", "20 21"]
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
