@@ -66,19 +66,19 @@ class Socket:
         hello = {"t": "hello", "resume": cursor, "channel": channel, "types": list(types) or None}
         hello |= {"holder": holder, "fence": fence}
         kept = {key: value for key, value in hello.items() if value is not None or key == "resume"}
+        said = ""
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 await connection.send(json.dumps(kept))
-                frame = await _frame(connection)
-                while frame.get("t") not in {"ready", "reset"}:
-                    frame = await _frame(connection)
+                while (frame := await _frame(connection)).get("t") not in {"ready", "reset"}:
+                    said = _said(frame) or said
             _check(frame)
             return cls(connection, str(frame["cursor"]))
         except TimeoutError as error:
             await _close(connection)
             raise Cut("the hub did not greet back") from error
         except ConnectionClosed as error:
-            _ended(error)
+            _ended(error, said)
         except KeyError as error:
             await _close(connection)
             raise Cut("the hub's greeting has no cursor") from error
@@ -89,6 +89,7 @@ class Socket:
     async def batches(self, watermark: int) -> AsyncIterator[Batch]:
         """What arrives, each batch closed by its cursor; raises as `open` does at the end."""
         events: list[dict[str, Any]] = []
+        said = ""
         while True:
             try:
                 async with asyncio.timeout(SILENCE_SECONDS):
@@ -96,8 +97,9 @@ class Socket:
             except TimeoutError as error:
                 raise Cut("the hub fell silent") from error
             except ConnectionClosed as error:
-                _ended(error)
+                _ended(error, said)
             _check(frame)
+            said = _said(frame) or said
             if frame.get("t") == "event" and is_event(frame.get("event")):
                 events.append(frame["event"])
                 if len(events) > OPEN_EVENTS:
@@ -156,14 +158,14 @@ def _refused(error: InvalidStatus) -> NoReturn:
     raise Cut(why, never=status == 404, retry_after=wait) from error
 
 
-def _ended(error: ConnectionClosed) -> NoReturn:
-    """What a close means."""
+def _ended(error: ConnectionClosed, said: str) -> NoReturn:
+    """What a close means; `said` is the sentence of an error frame before it."""
     code = error.rcvd.code if error.rcvd else None
     if code == DISPLACED:
         raise Displaced("A newer connection of this receiver took over.", status=409, code="displaced") from error
     if code == CREDENTIAL_ENDED:
         raise Unauthorized("The hub ended this credential.", status=401, code="unauthorized") from error
-    why = _ENDS.get(code or 0) or (f"the hub closed the socket ({code})" if code else "the connection was cut")
+    why = said or _ENDS.get(code or 0) or (f"the hub closed the socket ({code})" if code else "the connection was cut")
     raise Cut(why) from error
 
 
@@ -177,6 +179,12 @@ async def _frame(connection: ClientConnection) -> dict[str, Any]:
     if not isinstance(frame, dict):
         raise Cut("the hub sent what cannot be read")
     return frame
+
+
+def _said(frame: Mapping[str, Any]) -> str:
+    """The sentence of an error frame, as a clause; else nothing."""
+    message = frame.get("message") if frame.get("t") == "error" else None
+    return f"the hub says: {message.rstrip('.')}" if isinstance(message, str) else ""
 
 
 def _check(frame: Mapping[str, Any]) -> None:

@@ -339,6 +339,18 @@ def test_an_acknowledgement_goes_over_the_socket_and_again_when_that_was_cut() -
     run(case)
 
 
+def test_what_the_hub_says_before_it_closes_is_shown() -> None:
+    async def case(fake: FakeHub, reader: Reader) -> None:
+        await fake.until(lambda: fake.sockets == 1)
+        fake.send({"t": "error", "code": "too_slow", "message": "You read too slowly."})
+        fake.drop(4004)
+        fake.message("one")
+        await reader.has("one")
+        assert reader.transports[1] == ("longpoll", "the hub says: You read too slowly")
+
+    run(case)
+
+
 def test_garbage_on_the_socket_ends_it_and_loses_nothing() -> None:
     async def case(fake: FakeHub, reader: Reader) -> None:
         await fake.until(lambda: fake.sockets == 1)
