@@ -5,7 +5,7 @@ import stat
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ def _receivers() -> Iterator[Check]:
             yield Check(about=name, ok=False, detail=error.sentence, mend=error.hint)
             continue
         yield wake(name, now)
-        yield from _directory(name, now)
+        yield from _directory(name, now, (paths.home(), aim.runtime))
 
 
 def wake(name: str, now: Mapping[str, Any]) -> Check:
@@ -167,16 +167,17 @@ def wake(name: str, now: Mapping[str, Any]) -> Check:
     return Check(about=name, ok=False, detail=why, mend=f"{mend} {flag}".strip())
 
 
-def _directory(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
+def _directory(name: str, now: Mapping[str, Any], ours: Iterable[Path]) -> Iterator[Check]:
     """Whether the agent works in a directory that holds our state, and what protects the rest."""
     if not now.get("directory"):
         return
-    folder, home = Path(now["directory"]).resolve(), paths.home().resolve()
-    if folder == home or folder in home.parents:
+    folder = Path(now["directory"]).resolve()
+    held = [path for path in ours if path.resolve().is_relative_to(folder)]
+    if held:
         yield Check(
             about=name,
             ok=False,
-            detail=f"its jobs work in {folder}, which holds relay's own state",
+            detail=f"its jobs work in {folder}, which holds relay's own state ({held[0]})",
             mend="relay receiver configure --directory DIR --new-session",
         )
     else:

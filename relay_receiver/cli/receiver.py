@@ -106,10 +106,19 @@ def start(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's o
     chosen = profile()
     aim = target(chosen, channel)
     given = said["new_session"] or any(said[name] not in (None, ()) for name in said if name != "new_session")
-    if given or aim not in tuple(targets()):
+    state = _known(aim)
+    if state is None or (given and state == told.STOPPED):
         _configure(chosen, channel, **said)
     answer = verbs.start(aim)
     emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
+
+
+def _known(aim: Target) -> str | None:
+    """Whether a binding is `stopped` or `running`; None where there is none."""
+    for each in verbs.list_all()["receivers"]:
+        if (each["profile"], each["workspace"], each["channel"]) == (aim.profile, aim.workspace, aim.channel):
+            return str(each["state"])
+    return None
 
 
 def _configure(chosen: Profile, channel: str | None, *, argv: str | None, directory: Path | None, **said: Any) -> Any:  # noqa: ANN401 - JSON

@@ -1,0 +1,95 @@
+"""What people are told of receivers: the words, the exit code, the line to type, and whether waking works."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relay_receiver.cli import told
+from relay_receiver.cli.doctor import protection, wake
+from relay_receiver.cli.logs import tail
+
+READY: dict[str, Any] = {
+    "state": "ready",
+    "detail": None,
+    "pid": 12,
+    "channelName": "lab",
+    "adapter": "codex",
+    "directory": "/p",
+    "network": False,
+    "sessionId": "s1",
+    "wake": "addressed",
+    "chain": {"count": 1, "limit": 3, "paused": False},
+    "queue": {"queued": 2, "received": 0},
+    "job": None,
+    "needsPerson": [],
+    "transport": {"name": "websocket", "why": "connected"},
+    "lease": {"state": "held", "fence": "f"},
+    "refused": None,
+    "lastError": None,
+}
+
+
+def test_a_ready_receiver_in_words() -> None:
+    assert told.status(READY) == [
+        "ready (channel lab, process 12)",
+        "agent: codex in /p, network closed, session s1",
+        "wake: addressed; chain 1 of 3",
+        "queue: 2 queued, 0 received",
+        "hub: websocket (connected); lease held",
+    ]
+    assert told.status_code(READY) == 0
+    assert told.next_step(READY) == "relay receiver jobs"
+
+
+def test_what_needs_a_person_comes_first_and_exits_with_4() -> None:
+    needs = [{"what": "unknown", "job": "j1", "next": "relay receiver job j1"}]
+    now = {**READY, "state": "unknown", "needsPerson": needs}
+    assert told.status(now)[1] == "needs you: unknown j1"
+    assert told.status_code(now) == 4
+    assert told.next_step(now) == "relay receiver job j1"
+
+
+def test_nothing_configured_exits_with_1() -> None:
+    now = {"state": "not_configured"}
+    assert (told.status_code(now), told.next_step(now)) == (1, "relay receiver start")
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "line"),
+    [
+        ({"wake": "manual"}, "manual", "relay receiver settings --wake addressed"),
+        ({"state": "stopped"}, "does not run", "relay receiver start"),
+        ({"state": "unknown"}, "unknown", "relay receiver jobs"),
+        ({"state": "unauthorized"}, "credential", "relay connect"),
+        ({"state": "standby"}, "lease", "relay receiver stop"),
+        ({"state": "paused", "chain": {"paused": True}}, "paused", "relay receiver resume"),
+        ({"state": "offline", "detail": "the hub is away"}, "the hub is away", "relay receiver logs"),
+        ({"state": "refused", "lastError": "no codex"}, "no codex", "relay receiver logs"),
+    ],
+)
+def test_the_doctor_says_that_waking_does_not_work(change: dict[str, Any], word: str, line: str) -> None:
+    check = wake("receiver", {**READY, **change})
+    assert not check.ok
+    assert word in check.detail
+    assert (check.mend or "").startswith(line)
+
+
+@pytest.mark.parametrize("state", ["ready", "busy"])
+def test_the_doctor_says_that_waking_works(state: str) -> None:
+    check = wake("receiver", {**READY, "state": state})
+    assert check.ok
+    assert "automatic wake works" in check.detail
+
+
+def test_the_doctor_says_which_protection_there_is() -> None:
+    assert "network is closed" in protection(READY)
+    assert "everything that you may" in protection({"adapter": "command"})
+
+
+def test_the_end_of_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert tail(path, 3) == []
+    path.write_text("".join(f"{n} {'x' * 100}\n" for n in range(3000)))
+    assert [line.split()[0] for line in tail(path, 3)] == ["2997", "2998", "2999"]
+    assert len(tail(path, 5000)) == 3000
