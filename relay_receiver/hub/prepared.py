@@ -19,7 +19,7 @@ class Prepared:
         self._statement = statement
         self._compiled: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {}
 
-    def __call__(self, conn: Connection, **values: Any) -> CursorResult[Any]:  # noqa: ANN401 - values of any column
+    def __call__(self, conn: Connection, **values: Any) -> CursorResult[*tuple[Any, ...]]:  # noqa: ANN401 - values of any column
         """Run it; a parameter that is not named takes the statement's own value."""
         words, names, fixed = self._compiled.get(conn.dialect.name) or self._compile(conn)
         return conn.exec_driver_sql(words, tuple([values[n] if n in values else fixed[n] for n in names]))

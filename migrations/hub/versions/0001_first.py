@@ -11,6 +11,11 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+STAGES = (
+    "'answered', 'cancelled', 'expired', 'failed', 'quiet', 'received', 'running', 'starting', 'stored', 'unknown', "
+    "'waiting', 'withdrawn'"
+)
+
 
 def upgrade() -> None:
     """Make the tables."""
@@ -254,7 +259,7 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.REAL(), nullable=True),
         sa.Column("ended", sa.Integer(), server_default="0", nullable=False),
         sa.CheckConstraint(
-            "stage IN ('answered', 'cancelled', 'expired', 'failed', 'quiet', 'received', 'running', 'starting', 'stored', 'unknown', 'waiting', 'withdrawn')",
+            f"stage IN ({STAGES})",
             name=op.f("ck_receipt_stage"),
         ),
         sa.ForeignKeyConstraint(["channel"], ["channel.id"], name=op.f("fk_receipt_channel")),

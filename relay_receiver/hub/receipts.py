@@ -1,0 +1,194 @@
+"""Receipts: how far a request has come, each stage shown only once it is proven."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
+
+from relay_receiver.hub import events
+from relay_receiver.hub.prepared import Prepared
+from relay_receiver.hub.tables import receipt, receiver, run, subscription
+from relay_receiver.wire.message import iso
+from relay_receiver.wire.stage import ENDS, Stage, may_follow
+
+AT_ONCE = 200
+"""Receipts that one write moves, at the most."""
+
+WAITING_IN_LINE = frozenset({Stage.STORED, Stage.RECEIVED})
+
+Json = dict[str, Any]
+ReceiptRow = Row[*tuple[Any, ...]]
+
+_insert = Prepared(insert(receipt))
+_one = Prepared(select(receipt).where(receipt.c.message == bindparam("wanted")))
+_ahead = Prepared(
+    select(func.count())
+    .select_from(receipt)
+    .where(
+        receipt.c.member == bindparam("who"),
+        receipt.c.channel == bindparam("place"),
+        receipt.c.ended == 0,
+        receipt.c.event < bindparam("number"),
+    )
+)
+_proven = Prepared(
+    select(func.max(subscription.c.number))
+    .join(receiver, receiver.c.subscription == subscription.c.id)
+    .where(
+        receiver.c.member == bindparam("who"),
+        receiver.c.scope.in_((bindparam("place"), "")),
+        subscription.c.member == bindparam("who"),
+        or_(subscription.c.channel == bindparam("place"), subscription.c.channel.is_(None)),
+    )
+)
+
+
+def open_one(
+    conn: Connection, *, message: str, workspace: str, channel: str, to: str, event: int, expires_at: float, at: float
+) -> None:
+    """A request was stored."""
+    _insert(
+        conn,
+        message=message,
+        workspace=workspace,
+        channel=channel,
+        member=to,
+        event=event,
+        stage=Stage.STORED.value,
+        since=at,
+        expires_at=expires_at,
+        ended=0,
+    )
+
+
+def get(conn: Connection, message: str) -> ReceiptRow | None:
+    """The receipt of a request; None for other messages."""
+    return _one(conn, wanted=message).one_or_none()
+
+
+def move(
+    conn: Connection,
+    message: str,
+    stage: Stage,
+    *,
+    at: float,
+    by: str | None = None,
+    detail: str | None = None,
+    reason: str | None = None,
+    job: str | None = None,
+    settled_by: str | None = None,
+) -> bool:
+    """Show a new stage, or a new detail of it, and store the event. False where it changes nothing.
+
+    Args:
+        by: the member that shows it: only the one whom the request is for may; None for the hub itself.
+    """
+    row = get(conn, message)
+    if row is None or (by is not None and row.member != by):
+        return False
+    now = Stage(row.stage)
+    if now in ENDS or not (may_follow(now, stage) or (now is stage and row.detail != detail)):
+        return False
+    since = row.since if now is stage else at
+    values = {
+        "stage": stage.value,
+        "since": since,
+        "detail": detail,
+        "reason": reason,
+        "job": job or row.job,
+        "ended": int(stage in ENDS),
+    }
+    conn.execute(update(receipt).where(receipt.c.message == message, receipt.c.ended == 0).values(**values))
+    data = {
+        "message": message,
+        "stage": stage.value,
+        "since": iso(since),
+        "detail": detail,
+        "reason": reason,
+        "job": values["job"],
+        "to": row.member,
+        "settledBy": settled_by,
+    }
+    events.append(conn, row.workspace, "message.stage", data, channel=row.channel, at=at)
+    return True
+
+
+def delivery(conn: Connection, message: str, *, at: float) -> tuple[Json, ReceiptRow] | None:
+    """The `delivery` of a request and the row behind it; None for other messages.
+
+    An expiry that has passed and a receipt that the subscription proves are told even before they are stored.
+    """
+    row = get(conn, message)
+    if row is None:
+        return None
+    stage, since, position = Stage(row.stage), row.since, None
+    if stage in WAITING_IN_LINE and row.expires_at is not None and row.expires_at <= at:
+        stage, since = Stage.EXPIRED, row.expires_at
+    elif stage is Stage.STORED and (proven := _proven(conn, who=row.member, place=row.channel).scalar()) is not None:
+        stage = Stage.RECEIVED if proven >= row.event else stage
+    if stage in WAITING_IN_LINE:
+        position = _ahead(conn, who=row.member, place=row.channel, number=row.event).scalar()
+    told = {
+        "stage": stage.value,
+        "since": iso(since),
+        "detail": row.detail,
+        "job": row.job,
+        "position": position,
+        "reason": row.reason,
+    }
+    return told, row
+
+
+def acknowledged(conn: Connection, subscription_id: str, number: int, *, at: float) -> int:
+    """A subscription has acknowledged all up to `number`: what its receiver was asked until there is received.
+
+    Called in the transaction that stores the acknowledgement. Returns how many receipts moved; what is beyond
+    `AT_ONCE` moves with the next one, and is told from the subscription meanwhile.
+    """
+    moved = 0
+    for holder in conn.execute(select(receiver).where(receiver.c.subscription == subscription_id)).all():
+        wanted = (
+            select(receipt.c.message)
+            .where(
+                receipt.c.member == holder.member,
+                receipt.c.ended == 0,
+                receipt.c.stage == Stage.STORED.value,
+                receipt.c.event <= number,
+            )
+            .order_by(receipt.c.event)
+            .limit(AT_ONCE)
+        )
+        if holder.scope:
+            wanted = wanted.where(receipt.c.channel == holder.scope)
+        for each in conn.execute(wanted).scalars().all():
+            moved += move(conn, each, Stage.RECEIVED, at=at)
+    return moved
+
+
+def _overdue(at: float) -> Any:  # noqa: ANN401 - a select of Core
+    return (
+        select(receipt.c.message)
+        .where(receipt.c.ended == 0, receipt.c.stage.in_(("received", "stored")), receipt.c.expires_at <= at)
+        .order_by(receipt.c.expires_at)
+        .limit(AT_ONCE)
+    )
+
+
+def any_overdue(conn: Connection, at: float) -> bool:
+    """Whether `expire` has something to do."""
+    return conn.execute(_overdue(at).limit(1)).first() is not None
+
+
+def expire(conn: Connection, at: float) -> int:
+    """End requests whose time has passed and which no run holds; returns how many."""
+    return sum(expire_one(conn, each, at=at) for each in conn.execute(_overdue(at)).scalars().all())
+
+
+def expire_one(conn: Connection, message: str, *, at: float) -> bool:
+    """End one request whose time has passed, unless a run of it is open."""
+    row = get(conn, message)
+    if row is None or row.stage not in WAITING_IN_LINE or row.expires_at is None or row.expires_at > at:
+        return False
+    held = select(run.c.id).where(run.c.message == message, run.c.state == "open")
+    if conn.execute(held).first() is not None:
+        return False
+    return move(conn, message, Stage.EXPIRED, at=at, reason="nobody began it in time")
