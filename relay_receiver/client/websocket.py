@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -124,6 +125,9 @@ class Socket:
 
 async def _connect(rest: Rest) -> ClientConnection:
     url = rest.url + BASE + "/ws"
+    # Below INFO the library writes the headers of the upgrade, and with them the token, whoever listens.
+    log = logging.getLogger("relay_receiver.client.websocket")
+    log.setLevel(logging.INFO)
     try:
         return await connect(
             "ws" + url.removeprefix("http"),
@@ -136,6 +140,7 @@ async def _connect(rest: Rest) -> ClientConnection:
             ping_interval=PING_SECONDS,
             ping_timeout=2 * PING_SECONDS,
             max_size=FRAME_BYTES,
+            logger=log,
         )
     except InvalidStatus as error:
         _refused(error)

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -347,6 +348,21 @@ def test_what_the_hub_says_before_it_closes_is_shown() -> None:
         fake.message("one")
         await reader.has("one")
         assert reader.transports[1] == ("longpoll", "the hub says: You read too slowly")
+
+    run(case)
+
+
+def test_the_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def case(fake: FakeHub, reader: Reader) -> None:
+        await fake.until(lambda: fake.sockets == 1)
+        fake.refuse_sockets = NO_SOCKETS
+        fake.drop()
+        fake.message("one")
+        await reader.has("one")
+        assert "httpx" in {record.name for record in caplog.records}
+        assert "s3cret" not in caplog.text
 
     run(case)
 
