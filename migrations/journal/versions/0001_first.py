@@ -46,9 +46,9 @@ def upgrade() -> None:
         sa.Column("watermark", sa.Integer(), nullable=True),
         sa.Column("configured_at", sa.REAL(), nullable=False),
         sa.Column("finished_turns", sa.Integer(), nullable=False),
-        sa.CheckConstraint("wake IN ('addressed', 'all', 'manual')", name="ck_binding_wake"),
-        sa.CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name="ck_binding_chain"),
-        sa.CheckConstraint("id = 1", name="ck_binding_one_row"),
+        sa.CheckConstraint("wake IN ('addressed', 'all', 'manual')", name=op.f("ck_binding_wake")),
+        sa.CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name=op.f("ck_binding_chain")),
+        sa.CheckConstraint("id = 1", name=op.f("ck_binding_one_row")),
         sa.PrimaryKeyConstraint("id", name="pk_binding"),
     )
     op.create_table(
@@ -82,7 +82,7 @@ def upgrade() -> None:
         sa.Column("received", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.Column("by_agent", sa.Boolean(), nullable=False),
         sa.Column("arrived_at", sa.REAL(), nullable=False),
-        sa.CheckConstraint("author_kind IN ('agent', 'human')", name="ck_message_author_kind"),
+        sa.CheckConstraint("author_kind IN ('agent', 'human')", name=op.f("ck_message_author_kind")),
         sa.PrimaryKeyConstraint("id", name="pk_message"),
     )
     op.create_index("ix_message_event", "message", ["event"], unique=False)
@@ -103,7 +103,7 @@ def upgrade() -> None:
         sa.Column("device", sa.Text(), nullable=False),
         sa.Column("filesystem", sa.Text(), nullable=False),
         sa.Column("inode", sa.Text(), nullable=False),
-        sa.CheckConstraint("id = 1", name="ck_place_one_row"),
+        sa.CheckConstraint("id = 1", name=op.f("ck_place_one_row")),
         sa.PrimaryKeyConstraint("id", name="pk_place"),
     )
     op.create_table(
@@ -142,13 +142,13 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.REAL(), nullable=True),
         sa.CheckConstraint(
             "outcome IS NULL OR outcome IN ('abandoned', 'cancelled', 'completed', 'failed', 'quiet')",
-            name="ck_job_outcome",
+            name=op.f("ck_job_outcome"),
         ),
         sa.CheckConstraint(
             f"state IN ({STATES})",
-            name="ck_job_state",
+            name=op.f("ck_job_state"),
         ),
-        sa.CheckConstraint("attempt >= 0", name="ck_job_attempt"),
+        sa.CheckConstraint("attempt >= 0", name=op.f("ck_job_attempt")),
         sa.ForeignKeyConstraint(["binding"], ["binding.id"], name="fk_job_binding_binding"),
         sa.ForeignKeyConstraint(["message"], ["message.id"], name="fk_job_message_message"),
         sa.PrimaryKeyConstraint("id", name="pk_job"),
@@ -192,9 +192,9 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("decided_by", sa.Text(), nullable=True),
         sa.Column("at", sa.REAL(), nullable=False),
-        sa.CheckConstraint("kind IN ('approval', 'input')", name="ck_approval_kind"),
+        sa.CheckConstraint("kind IN ('approval', 'input')", name=op.f("ck_approval_kind")),
         sa.CheckConstraint(
-            "state IN ('answered', 'approved', 'closed', 'declined', 'expired', 'open')", name="ck_approval_state"
+            "state IN ('answered', 'approved', 'closed', 'declined', 'expired', 'open')", name=op.f("ck_approval_state")
         ),
         sa.ForeignKeyConstraint(["job"], ["job.id"], name="fk_approval_job_job"),
         sa.PrimaryKeyConstraint("id", name="pk_approval"),
@@ -212,11 +212,11 @@ def upgrade() -> None:
         sa.Column("why", sa.Text(), nullable=False),
         sa.CheckConstraint(
             f"source IS NULL OR source IN ({STATES})",
-            name="ck_job_event_source",
+            name=op.f("ck_job_event_source"),
         ),
         sa.CheckConstraint(
             f"target IN ({STATES})",
-            name="ck_job_event_target",
+            name=op.f("ck_job_event_target"),
         ),
         sa.ForeignKeyConstraint(["job"], ["job.id"], name="fk_job_event_job_job"),
         sa.PrimaryKeyConstraint("id", name="pk_job_event"),
