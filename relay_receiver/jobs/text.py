@@ -20,8 +20,9 @@ def is_quiet(text: str) -> bool:
 
 def clean_name(name: str, *, most: int = 64) -> str:
     """A name without control and bidi characters, on one line, at most `most` characters."""
-    kept = "".join(c for c in clean(name) if unicodedata.category(c) not in {"Cc", "Cf", "Zl", "Zp"})
-    return " ".join(kept.split())[:most] or "unnamed"
+    spaced = "".join(" " if c.isspace() else c for c in clean(name))
+    kept = "".join(c for c in spaced if unicodedata.category(c) not in {"Cc", "Cf"})
+    return " ".join(kept.split())[:most].rstrip() or "unnamed"
 
 
 def visible(text: str) -> str:
