@@ -10,10 +10,17 @@ from starlette.types import Receive, Scope, Send
 from relay_receiver.hub.errors import Refusal
 
 
-class Json(Response):
-    """A JSON answer, compact, that nobody on the way keeps."""
+class Raw(Response):
+    """JSON that is made already; nobody on the way keeps it."""
 
     media_type = "application/json"
+
+    def __init__(self, content: str | bytes, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(content, status_code, {"cache-control": "no-store", **(headers or {})})
+
+
+class Json(Raw):
+    """A JSON answer, compact."""
 
     def __init__(
         self,
@@ -21,11 +28,12 @@ class Json(Response):
         status_code: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(content, status_code, {"cache-control": "no-store", **(headers or {})})
+        super().__init__(dumps(content), status_code, headers)
 
-    def render(self, content: Any) -> bytes:  # noqa: ANN401 - JSON
-        """The bytes of a JSON value."""
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+def dumps(value: Any) -> str:  # noqa: ANN401 - JSON
+    """A value as compact JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def refused(refusal: Refusal) -> Json:

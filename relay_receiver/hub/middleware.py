@@ -3,7 +3,6 @@
 import logging
 from email.utils import formatdate
 from time import time
-from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers
@@ -116,9 +115,3 @@ def _check_readable(scope: Scope) -> None:
             raise malformed("The address is not UTF-8.", "unstorable_text") from None
         if b"\0" in found:
             raise malformed("The address holds NUL, which is not accepted.", "unstorable_text")
-
-
-def state_of(scope: Scope) -> dict[str, Any]:
-    """What the layers note about a request; `request.state` reads it."""
-    state: dict[str, Any] = scope.setdefault("state", {})
-    return state

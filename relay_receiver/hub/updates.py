@@ -1,0 +1,117 @@
+"""The long poll: a request that is held until there is something to tell."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive
+
+from relay_receiver.hub import position
+from relay_receiver.hub.answer import Raw
+from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.body import query_integer, query_text
+from relay_receiver.hub.errors import Refusal, invalid, not_found
+from relay_receiver.hub.events import head
+from relay_receiver.hub.feed import Feed
+from relay_receiver.hub.reader import Filter, Published, Reader
+from relay_receiver.hub.store import Store
+from relay_receiver.wire.limits import POLL_SECONDS
+
+HELD_POLLS = 64
+"""Polls of one member that are held at a time."""
+STALE_EVENTS = 500
+"""An empty batch repeats its cursor, unless so many events went by: it would grow too old."""
+TYPES = 32
+
+
+def wanted_by(actor: Actor, channel: str | None, types: Iterable[str] | None) -> Filter:
+    """What a member asks to be told of.
+
+    Raises:
+        Refusal: 404, the channel is not one of the member's.
+    """
+    if channel is not None and channel not in actor.channels:
+        raise not_found("channel")
+    channels = actor.channels if channel is None else frozenset({channel})
+    return Filter(channels=channels, types=None if types is None else frozenset(types))
+
+
+def _types(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    types = [each.strip() for each in text.split(",") if each.strip()]
+    if len(types) > TYPES:
+        raise invalid("types", f"`types` must have at most {TYPES} entries.")
+    return types
+
+
+class Updates:
+    """Answers `GET /updates`."""
+
+    def __init__(self, store: Store, feed: Feed) -> None:
+        self._store = store
+        self._feed = feed
+        self._held: Counter[str] = Counter()
+        self.routes = [Route("/updates", self.get, methods=["GET"])]
+
+    async def get(self, request: Request) -> Response:
+        """Hold the request until there are events for its reader, or the time is up."""
+        actor: Actor = request.state.actor
+        least, most = POLL_SECONDS
+        wait = query_integer(request, "wait", most=3600)
+        wait = 25 if wait is None else max(least, min(most, wait))
+        wanted = wanted_by(actor, query_text(request, "channel"), _types(query_text(request, "types", most=2048)))
+        given = query_text(request, "cursor")
+        if self._held[actor.id] >= HELD_POLLS:
+            raise Refusal(429, "rate_limited", "Too many polls of this member are held.", retry_after=1)
+        reader = Reader(actor.workspace, wanted, bound=self._feed.queue_events)
+        self._held[actor.id] += 1
+        self._feed.open(reader)
+        try:
+            return await self._answer(reader, given, wait, request.receive)
+        finally:
+            self._feed.close(reader)
+            self._held[actor.id] -= 1
+            if not self._held[actor.id]:
+                del self._held[actor.id]
+
+    async def _answer(self, reader: Reader, given: str | None, wait: float, receive: Receive) -> Response:
+        # The reader is open already: what is committed from here on waits in it, whatever is read meanwhile.
+        workspace = reader.workspace
+        start = self._store.read_now(head, workspace) if given is None else position.parse(given)
+        page = position.page_after(self._store, self._feed, workspace, start, reader.filter)
+        while page.more and not page.events:
+            page = position.page_after(self._store, self._feed, workspace, page.cursor, reader.filter)
+        if page.events:
+            return _batch(page.events, str(page.cursor))
+        await _held(reader, wait, receive)
+        events = [each for each in reader.take() if each.number > page.cursor.number]
+        if events:
+            return _batch(events, events[-1].cursor)
+        here = page.cursor.number
+        return _batch([], str(page.cursor if here - start.number > STALE_EVENTS else given or start))
+
+
+def _batch(events: list[Published], cursor: str) -> Response:
+    body = f'{{"cursor":"{cursor}","events":[{",".join(each.text for each in events)}]}}'
+    return Raw(body)
+
+
+async def _held(reader: Reader, wait: float, receive: Receive) -> None:
+    """Wait for something to tell, for the end of the time, or for the client to go away."""
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(_left(reader, receive), name="poll-left")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await reader.ready.wait()
+        leaving.cancel()
+
+
+async def _left(reader: Reader, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reader.ready.set()
