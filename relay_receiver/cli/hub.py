@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import logging
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -43,7 +45,7 @@ def _serving(command: F) -> F:
             click.option("--port", type=click.IntRange(0, 65535), default=PORT, help=f"Default {PORT}."),
             _data_option,
             click.option("--database", metavar="URL", help="Another database than SQLite in the data directory."),
-            click.option("--allow-host", "allow_hosts", multiple=True, metavar="HOST", help="A name it is reached by."),
+            click.option("--allow-host", "allow_host", multiple=True, metavar="HOST", help="A name it is reached by."),
             click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE"),
             click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE"),
             click.option("--plain-http", is_flag=True, help="Without TLS beyond this machine: in a private network."),
@@ -78,9 +80,16 @@ def serve_command(data: Path | None, **said: Any) -> None:  # noqa: ANN401 - cli
 def _serve(folder: Path, report: Callable[[dict[str, Any]], None], **said: Any) -> int:  # noqa: ANN401 - click's options
     from relay_receiver.hub.serve import ServeOptions, serve
 
-    def ready(facts: Mapping[str, Any]) -> None:
-        files.write_private(folder / _FACTS, json.dumps(dict(facts)).encode())
-        report(dict(facts))
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+
+    def ready(told: Mapping[str, Any]) -> None:
+        owner = str(told["owner"]) if told.get("owner") else None
+        value = {"url": told["url"], "pid": told["pid"], "warning": told.get("warning"), "ownerFile": owner}
+        report(value)
+        lines = [f"The hub runs at {told['url']}. Ctrl-C stops it."]
+        lines += [str(told["warning"])] if told.get("warning") else []
+        then = f"relay connection import --stdin < {shlex.quote(owner)}" if owner else "relay channels create lab"
+        emit(value, lines, then=then)
 
     return serve(ServeOptions(data=folder, **said), ready=ready)
 
@@ -110,6 +119,8 @@ def start_command(data: Path | None, **said: Any) -> None:  # noqa: ANN401 - cli
     made = _own(folder)
     value = {**answer, "data": str(folder), "profile": made.name if made else None}
     lines = [f"The hub runs at {answer.get('url')}, process {answer.get('pid')}."]
+    if answer.get("warning"):
+        lines.append(str(answer["warning"]))
     if made:
         lines.append(f"You are {made.agent_name}, its owner; the profile is {made.name}.")
     emit(value, lines, then="relay channels create lab")
@@ -120,15 +131,13 @@ def _started(folder: Path, said: Mapping[str, Any]) -> dict[str, Any]:
     log = files.private_dir(folder) / _LOG
     told = background.spawn(argv, log=log, environment=environment.own(), seconds=START_SECONDS)
     _remember(folder)
-    return {"state": "ready", "url": told.get("url"), "pid": told["pid"]}
+    return {"state": "ready", "url": told["url"], "pid": told["pid"], "warning": told.get("warning")}
 
 
 def _words(said: Mapping[str, Any]) -> Iterator[str]:
     """The options of `start`, as the words that `serve` understands."""
     for name, value in said.items():
-        option = (
-            "--" + name.removesuffix("s").replace("_", "-") if name == "allow_hosts" else "--" + name.replace("_", "-")
-        )
+        option = "--" + name.replace("_", "-")
         if value is True:
             yield option
         elif isinstance(value, tuple):
@@ -177,14 +186,15 @@ def status_command(data: Path | None) -> None:
 
 @hub.command("owner-code")
 @_data_option
-def owner_code_command(data: Path | None) -> None:
+@click.option("--database", metavar="URL", help="The hub's database, where it is not in the data directory.")
+def owner_code_command(data: Path | None, database: str | None) -> None:
     """Make another connection file for the hub's owner."""
+    refuse_in_a_job()
     from relay_receiver.hub.serve import owner_code
 
-    refuse_in_a_job()
-    folder = _folder(data)
-    path = owner_code(folder)
-    emit({"path": str(path)}, f"It is in {path}, good once.", then=f"relay connection import --stdin < {path}")
+    path = owner_code(_folder(data), database)
+    then = f"relay connection import --stdin < {shlex.quote(str(path))}"
+    emit({"path": str(path)}, f"It is in {path}, good once and for 10 minutes.", then=then)
 
 
 def running(data: Path | None = None) -> dict[str, Any]:
