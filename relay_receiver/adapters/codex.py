@@ -1,0 +1,462 @@
+"""The codex adapter: one dedicated thread of `codex app-server` for each binding, under a keeper."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from relay_receiver.adapters import codex_launch, codex_outcome, codex_recovery, jsonrpc
+from relay_receiver.adapters.base import (
+    Accepted,
+    AdapterEvent,
+    AdapterUnusable,
+    Binding,
+    Finished,
+    HandoverLost,
+    NeverStarted,
+    Proofs,
+    Recovery,
+    Refused,
+    Result,
+    Scope,
+    Started,
+    StillRunning,
+    Unprovable,
+    Work,
+)
+from relay_receiver.adapters.codex_hand import Hand
+from relay_receiver.adapters.codex_ledger import Ledger, codex_home, identity_of
+from relay_receiver.adapters.codex_server import CALL_SECONDS, AppServer, ServerEnded, how_it_ended
+from relay_receiver.adapters.codex_thread import Thread
+from relay_receiver.adapters.codex_turn import Turn
+from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice, Reply
+from relay_receiver.processes import identity
+from relay_receiver.processes.agent import AgentEnded, KeptAgent
+from relay_receiver.processes.launch import Launcher
+
+KEY = "agent"
+"""The name of the keeper's files; one app-server a binding."""
+CUT_BYTES = 4 * 1024 * 1024
+"""After so many bytes of lines a turn is written down as a snapshot, and its lines are cut."""
+REOPEN_TRIES = 3
+REOPEN_SECONDS = 2.0
+"""Tries, and seconds between them, to ask a fresh app-server what became of a turn."""
+
+log = logging.getLogger(__name__)
+
+
+class CodexAdapter:
+    """Runs jobs as turns of one Codex thread. Questions to people are declined, with a note to the agent."""
+
+    proves = Proofs(
+        never_started=True,
+        finished=True,
+        survives_receiver=True,
+        note="by Codex's own record of the thread; not across a restart of the machine",
+    )
+    long_lived = True
+
+    def __init__(self, binding: Binding, launcher: Launcher) -> None:
+        self._binding = binding
+        self._launcher = launcher
+        self._ledger = Ledger.load(binding.spool)
+        self._thread = Thread(binding, self._ledger)
+        self._session: str | None = None
+        self._server: AppServer | None = None
+        self._hand: Hand | None = None
+        self._events: asyncio.Queue[AdapterEvent | None] = asyncio.Queue()
+        self._opening = asyncio.Lock()
+        self._submitting = asyncio.Lock()
+        self._asked: dict[jsonrpc.Id, Call] = {}
+        """What Codex asked and has no answer to yet."""
+        self._replaying = False
+        self._position = 0
+        self._uncut = 0
+        self._settling: asyncio.Task[None] | None = None
+
+    @classmethod
+    def check(cls, binding: Binding) -> dict[str, Any]:
+        """What can be known without a turn; see `codex_launch.check`."""
+        return codex_launch.check(binding)
+
+    async def open(self, session: str | None) -> str | None:
+        """Attach to the app-server that is there, or start one; have it load the thread of `session`."""
+        self._session = session
+        await self._ready()
+        self._session = self._thread.id
+        return self._session
+
+    async def submit(self, work: Work) -> Accepted | Refused:
+        """Begin a turn with the prompt, once."""
+        async with self._submitting:
+            if self._thread.running is not None and self._living():
+                return Refused(scope=Scope.BINDING, reason="Codex still works on an earlier turn.", code="busy")
+            try:
+                server = await self._ready(anew=self._is_stale())
+            except AdapterUnusable as error:
+                return Refused(scope=Scope.BINDING, reason=str(error), code=error.code)
+            return await self._hand_over(server, work)
+
+    async def events(self) -> AsyncIterator[AdapterEvent]:
+        """Everything that happens, in order; ends with `close`."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
+        """Nothing waits for an answer: what Codex asks is declined at once."""
+
+    async def interrupt(self, execution: str) -> bool:
+        """Interrupt the turn and wait for its end."""
+        hand, server = self._hand, self._server
+        if hand is None or server is None or _turn_of(execution) not in {None, hand.turn.id}:
+            return False
+        return await hand.interrupt(server)
+
+    async def recover(self, execution: str | None, work: Work) -> Recovery:
+        """What the lines of the living app-server, or else Codex's own record, prove about the attempt."""
+        server = await self._ready()
+        hand = self._hand
+        if hand is None or hand.turn.key != work.key:
+            return await self._recover_without_lines(server, execution, work)
+        turn = hand.turn
+        if hand.end is None and turn.ended is not None:
+            await hand.conclude(server, self._thread)
+        if hand.end is None and server.keeper == self._ledger.keeper and turn.call is None:
+            return NeverStarted(proof="the line that begins the turn was never given to Codex")
+        if hand.end is None and server.keeper == self._ledger.keeper:
+            return await self._recover_living(server, hand, execution)
+        return _as_recovery(hand.end) if hand.end is not None else await self._judge(server, turn)
+
+    async def recorded(self, key: str) -> None:
+        """The outcome is committed: the lines of the turn may go."""
+        if self._ledger.key != key:
+            return
+        self._hand = None
+        self._ledger.key, self._ledger.turn, self._ledger.position = "", {}, self._position
+        self._ledger.save()
+        if self._server is not None:
+            self._uncut = 0
+            await self._server.cut(self._position)
+
+    async def close(self, *, detach: bool = False) -> None:
+        """Let go of the app-server; without `detach` it is ended."""
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close(detach=detach)
+        self._events.put_nowait(None)
+
+    # The app-server.
+
+    def _living(self) -> bool:
+        return self._server is not None and self._server.ended is None
+
+    def _is_stale(self) -> bool:
+        """Whether the binding changed since the app-server was started."""
+        return self._ledger.launch != codex_launch.plan(self._binding).fingerprint
+
+    async def _ready(self, *, anew: bool = False) -> AppServer:
+        """The app-server with the thread loaded.
+
+        Args:
+            anew: end the one that is there first.
+        """
+        async with self._opening:
+            server = self._server
+            if server is not None and server.ended is None and not anew:
+                return server
+            self._server = None
+            if server is not None:
+                await server.close(detach=False)
+            elif not anew:
+                self._server = await self._attach()
+            self._server = self._server or await self._start()
+            for request in list(self._asked.values()):
+                self._decline(self._server, request)
+            return self._server
+
+    async def _attach(self) -> AppServer | None:
+        """The app-server that a process before this one left with the keeper, its lines heard again."""
+        ledger = self._ledger
+        agent = await KeptAgent.attach(KEY, self._binding.spool, self._binding.runtime, ledger.position)
+        if agent is None:
+            self._restore()
+            return None
+        server = AppServer(agent, self._heard, self._gone)
+        if server.keeper == ledger.keeper:
+            self._restore()
+        self._replaying = True
+        server.read()
+        await server.caught_up()
+        self._replaying = False
+        try:
+            ours = self._session is not None and self._session in {ledger.session, ledger.thread}
+            if ours and await self._take_over(server):
+                return server
+        except (ServerEnded, TimeoutError, Fault) as error:
+            log.info("the app-server that was there is of no use: %s", error)
+        await server.close(detach=False)
+        return None
+
+    async def _take_over(self, server: AppServer) -> bool:
+        """Speak to an app-server that was attached to. False where it is to be replaced."""
+        await server.initialize()
+        idle = self._thread.running is None
+        if idle and (self._is_stale() or not await self._thread.is_loaded(server)):
+            return False
+        if self._hand is not None and self._hand.turn.ended is not None:
+            server.beside(self._hand.conclude(server, self._thread), "codex conclude")
+        return True
+
+    def _restore(self) -> None:
+        """The turn in hand, as the record has it."""
+        ledger = self._ledger
+        if not ledger.key or self._hand is not None:
+            return
+        turn = Turn(key=ledger.key, thread=ledger.thread or "")
+        turn.restore(ledger.turn)
+        self._hand = Hand(turn, self._events.put_nowait)
+        self._hand.heard()
+        self._thread.running = turn.id
+
+    async def _start(self) -> AppServer:
+        launch = codex_launch.plan(self._binding)
+        try:
+            agent = await KeptAgent.start(
+                self._launcher,
+                key=KEY,
+                argv=list(launch.argv),
+                environment=dict(launch.environment),
+                directory=self._binding.directory,
+                spool=self._binding.spool,
+                runtime=self._binding.runtime,
+            )
+        except OSError as error:
+            raise AdapterUnusable(f"{launch.argv[0]} does not start: {error}.") from error
+        self._ledger.launch, self._ledger.position, self._position = launch.fingerprint, 0, 0
+        if not self._ledger.key:
+            self._ledger.boot = identity.boot_id()
+        self._asked.clear()
+        server = AppServer(agent, self._heard, self._gone)
+        server.read()
+        try:
+            await server.initialize()
+            await self._thread.load(server, self._session)
+        except (ServerEnded, TimeoutError, Fault) as error:
+            await server.close(detach=False)
+            raise AdapterUnusable(f"Codex does not answer: {error or 'no answer in time'}.", "refused") from error
+        except BaseException:
+            await server.close(detach=False)
+            raise
+        return server
+
+    # The turn in hand.
+
+    async def _hand_over(self, server: AppServer, work: Work) -> Accepted | Refused:
+        turn = Turn(key=work.key, thread=self._thread.id)
+        params: JSON = {
+            "threadId": turn.thread,
+            "clientUserMessageId": work.key,
+            "input": [{"type": "text", "text": work.prompt}],
+        }
+        turn.call, line = server.prepare("turn/start", params)
+        since = server.position
+        try:
+            self._write_down(server, work.key, since)
+        except OSError as error:
+            return Refused(scope=Scope.BINDING, reason=f"The hand-over could not be written down: {error}.")
+        hand = self._hand = Hand(turn, self._events.put_nowait)
+        try:
+            await server.send(line)
+        except ServerEnded as error:
+            if error.unsent:
+                self._hand = None
+                return Refused(scope=Scope.BINDING, reason=f"Codex did not take it: {error}.")
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await hand.answered.wait()
+        except TimeoutError:
+            raise HandoverLost("Codex did not answer when the turn was handed over.") from None
+        if turn.merged:
+            raise HandoverLost("Codex took the message into a turn that already ran.")
+        if turn.refusal is not None:
+            self._hand = None
+            return codex_outcome.refused(turn, turn.refusal)
+        if turn.id is None:
+            await hand.over.wait()
+            if hand.end is not None and hand.end.refused is not None:
+                return hand.end.refused
+        return Accepted(execution=_execution(turn, since), keeper=server.keeper)
+
+    def _write_down(self, server: AppServer, key: str, since: int) -> None:
+        ledger = self._ledger
+        ledger.keeper, ledger.key, ledger.turn, ledger.position = server.keeper, key, {}, since
+        ledger.boot, ledger.before = identity.boot_id(), self._thread.last
+        ledger.home = identity_of(codex_home(self._binding.environment))
+        ledger.save()
+
+    def _heard(self, number: int, direction: str, message: Message | None, size: int) -> None:
+        """Take one line, in order; of both directions, live or again."""
+        self._position = number
+        self._uncut += size
+        hand = self._hand
+        if direction == "in":
+            if isinstance(message, Reply):
+                self._asked.pop(message.id, None)
+            if hand is not None:
+                hand.turn.sent(message)
+            return
+        proven = hand is not None and hand.turn.started
+        events = () if hand is None else hand.turn.heard(message, self._thread.running)
+        self._thread.heard(message)
+        self._heard_of_questions(message)
+        if hand is None:
+            return
+        hand.heard()
+        if self._replaying:
+            return
+        for event in events:
+            self._events.put_nowait(event)
+        if isinstance(message, Notice) and message.method == "turn/completed" and hand.turn.ended is not None:
+            self._conclude(hand)
+        elif not self._asked and (proven is not hand.turn.started or self._uncut > CUT_BYTES):
+            self._snapshot(hand.turn)
+
+    def _heard_of_questions(self, message: Message | None) -> None:
+        if isinstance(message, Call):
+            self._asked[message.id] = message
+            if not self._replaying and self._server is not None:
+                self._decline(self._server, message)
+        elif isinstance(message, Notice) and message.method == "serverRequest/resolved":
+            self._asked.pop(message.params.get("requestId", ""), None)
+
+    def _decline(self, server: AppServer, request: Call) -> None:
+        hand = self._hand or Hand(Turn(key="", thread=""), self._events.put_nowait)
+        server.beside(hand.decline(server, request), "codex decline")
+
+    def _conclude(self, hand: Hand) -> None:
+        if self._server is not None and hand.end is None:
+            self._server.beside(hand.conclude(self._server, self._thread), "codex conclude")
+        self._ledger.worked = True
+
+    def _snapshot(self, turn: Turn) -> None:
+        """Write down what the lines so far came to; many of them are cut then."""
+        self._ledger.turn, self._ledger.position = turn.snapshot(), self._position
+        try:
+            self._ledger.save()
+        except OSError as error:
+            log.warning("the turn could not be written down: %s", error)
+            return
+        if self._uncut > CUT_BYTES and self._server is not None:
+            self._uncut = 0
+            self._server.beside(self._server.cut(self._position), "codex cut")
+
+    # What became of it.
+
+    def _gone(self, ended: AgentEnded) -> None:
+        """The app-server ended; a turn in hand is looked after with a fresh one."""
+        log.warning("%s", how_it_ended(ended))
+        if self._server is None or self._server.ended is not ended:
+            return
+        self._thread.running = None
+        hand = self._hand
+        if hand is None or hand.end is not None or hand.turn.ended is not None:
+            return
+        hand.answered.set()
+        self._settling = asyncio.create_task(self._settle(hand, ended), name="codex settle")
+
+    async def _settle(self, hand: Hand, ended: AgentEnded) -> None:
+        """Run the recovery table once for a turn whose app-server ended under it."""
+        key, how = hand.turn.key, how_it_ended(ended)
+        if ended.overflow:
+            hand.finish(Finished(key=key, result=Result.FAILED, text=hand.turn.text, reason=f"It failed: {how}."))
+            return
+        why: Exception | None = None
+        for _ in range(REOPEN_TRIES):
+            try:
+                found = await self._judge(await self._ready(), hand.turn)
+            except (AdapterUnusable, ServerEnded, TimeoutError) as error:
+                why = error
+                await asyncio.sleep(REOPEN_SECONDS)
+            else:
+                hand.finish(codex_recovery.as_finished(key, found, how=how))
+                return
+        unknown = Unprovable(reason=f"{how}, and it could not be asked again: {why}", suggestion=hand.turn.text or None)
+        hand.finish(codex_recovery.as_finished(key, unknown, how=how))
+
+    async def _recover_living(self, server: AppServer, hand: Hand, execution: str | None) -> Recovery:
+        turn = hand.turn
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await hand.answered.wait()
+        except TimeoutError:
+            return Unprovable(reason="Codex has not answered yet whether it took the turn")
+        if hand.end is not None:
+            return _as_recovery(hand.end)
+        if turn.refusal is not None:
+            refused = codex_outcome.refused(turn, turn.refusal)
+            return Finished(key=turn.key, result=Result.REFUSED, reason=refused.reason, refused=refused)
+        if turn.merged:
+            return Unprovable(reason="Codex took the message into a turn that already ran")
+        if turn.started:
+            self._events.put_nowait(Started(key=turn.key))
+        return StillRunning(execution=execution or _execution(turn, self._ledger.position), keeper=server.keeper)
+
+    async def _recover_without_lines(self, server: AppServer, execution: str | None, work: Work) -> Recovery:
+        """An attempt that no record of a hand-over is about."""
+        ledger = self._ledger
+        if execution is None and ledger.present and ledger.key != work.key and ledger.boot == identity.boot_id():
+            return NeverStarted(proof="the record that is written before a hand-over was not written")
+        turn = Turn(key=work.key, thread=_thread_of(execution) or self._thread.id)
+        turn.id = _turn_of(execution)
+        if ledger.key == work.key:
+            turn.restore(ledger.turn)
+        return await self._judge(server, turn)
+
+    async def _judge(self, server: AppServer, turn: Turn) -> Recovery:
+        """The recovery table, with a fresh look at Codex's own record."""
+        ledger = self._ledger
+        lost = turn.thread == self._thread.lost
+        turn.started = turn.started or bool(self._binding.evidence.get("started"))
+        look = codex_recovery.Look(
+            turn=turn,
+            turns=None if lost else await self._thread.turns(server, turn.thread),
+            lost=lost,
+            before=ledger.before,
+            recorded=ledger.present and ledger.key == turn.key,
+            same_boot=ledger.boot == identity.boot_id(),
+            same_home=ledger.home == identity_of(codex_home(self._binding.environment)),
+        )
+        return codex_recovery.judge(look, now=time.time())
+
+
+def _as_recovery(end: Finished) -> Recovery:
+    if end.result is not Result.UNKNOWN:
+        return end
+    return Unprovable(reason=end.reason, evidence=end.evidence, suggestion=end.text or None)
+
+
+def _execution(turn: Turn, since: int) -> str:
+    """What finds the turn again: its thread, its id, and the spool line before it."""
+    return json.dumps({"thread": turn.thread, "turn": turn.id, "from": since})
+
+
+def _part(execution: str | None, name: str) -> str | None:
+    try:
+        value = json.loads(execution or "{}")
+    except ValueError:
+        return None
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, str) else None
+
+
+def _turn_of(execution: str | None) -> str | None:
+    return _part(execution, "turn")
+
+
+def _thread_of(execution: str | None) -> str | None:
+    return _part(execution, "thread")

@@ -1,0 +1,145 @@
+"""Fixtures for tests with the real Codex: its binary, an offline home, the scripted model, adapters over them."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from relay_receiver.processes.launch import Launcher
+
+from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
+from relay_receiver.adapters.codex import CodexAdapter
+from relay_receiver.testing.model import ModelEndpoint
+
+INSTALL = "pip install openai-codex-cli-bin==0.163.0"
+WITHIN = 30.0
+"""Seconds after which a test that waits for Codex has failed."""
+
+CONFIG = """\
+model = "mock-model"
+model_provider = "mock"
+check_for_update_on_startup = false
+[model_providers.mock]
+name = "mock"
+base_url = "{url}"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+[features]
+plugins = false
+apps = false
+unbounded_connection_retries = false
+"""
+
+
+def codex_binary() -> str:
+    """The path of the real Codex."""
+    try:
+        import codex_cli_bin
+    except ImportError as error:
+        raise RuntimeError(f"these tests run the real Codex: {INSTALL}") from error
+    return str(codex_cli_bin.bundled_codex_path())
+
+
+class World:
+    """One binding: directory, CODEX_HOME, spool and runtime, and the model that answers it."""
+
+    def __init__(self, root: Path, runtime: Path, model: ModelEndpoint) -> None:
+        self.model = model
+        self.directory = root / "work"
+        self.home = root / "codex-home"
+        self.spool = root / "spool"
+        self.runtime = runtime
+        for folder in (self.directory, self.home, self.spool):
+            folder.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text(CONFIG.format(url=model.url))
+
+    def binding(self, **settings: Any) -> Binding:
+        environment = {
+            "HOME": str(self.home),
+            "CODEX_HOME": str(self.home),
+            "PATH": os.defpath,
+            "MOCK_KEY": "x",
+            "LANG": "C.UTF-8",
+        }
+        return Binding(
+            settings={"argv": [codex_binary()], "network": False, "tools": False, **settings},
+            directory=self.directory,
+            environment=environment,
+            spool=self.spool,
+            runtime=self.runtime,
+        )
+
+
+@contextmanager
+def world(tmp_path: Path) -> Iterator[World]:
+    with TemporaryDirectory(prefix="rc") as runtime, ModelEndpoint() as model:
+        yield World(tmp_path, Path(runtime), model)
+
+
+def work(job: str, prompt: str, *, attempt: int = 1, credential: Path | None = None) -> Work:
+    return Work(job=job, attempt=attempt, prompt=prompt, message=f"m-{job}", credential=credential)
+
+
+class Heard:
+    """The events of an adapter as they come."""
+
+    def __init__(self, adapter: CodexAdapter) -> None:
+        self.adapter = adapter
+        self.events: list[AdapterEvent] = []
+        self._changed = asyncio.Condition()
+        self._task = asyncio.create_task(self._hear(), name="events")
+
+    async def _hear(self) -> None:
+        async for event in self.adapter.events():
+            async with self._changed:
+                self.events.append(event)
+                self._changed.notify_all()
+
+    async def until(self, wanted: Callable[[AdapterEvent], bool]) -> Any:
+        """The first event that is `wanted`."""
+        async with asyncio.timeout(WITHIN), self._changed:
+            await self._changed.wait_for(lambda: any(wanted(event) for event in self.events))
+            return next(event for event in self.events if wanted(event))
+
+    async def end(self, key: str) -> Finished:
+        """The end of that attempt."""
+        found = await self.until(lambda event: isinstance(event, Finished) and event.key == key)
+        assert isinstance(found, Finished)
+        return found
+
+    async def stop(self) -> None:
+        await self._task
+
+
+@asynccontextmanager
+async def adapter(binding: Binding, *, detach: bool = False) -> AsyncIterator[tuple[CodexAdapter, Heard]]:
+    """An adapter with a launcher of its own; let go at the end."""
+    launcher = Launcher()
+    await launcher.start()
+    made = CodexAdapter(binding, launcher)
+    heard = Heard(made)
+    try:
+        yield made, heard
+    finally:
+        await made.close(detach=detach)
+        await heard.stop()
+        await launcher.close()
+
+
+async def at(place: Callable[[], bool]) -> None:
+    """Wait, without sleeping in a test, until a thread of the model endpoint saw what is wanted."""
+    assert await asyncio.to_thread(place)
+
+
+def turn_of(execution: str) -> Any:
+    return json.loads(execution)
