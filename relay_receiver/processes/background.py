@@ -64,7 +64,7 @@ def reporter() -> Callable[[dict[str, Any]], None]:
     number = os.environ.pop(REPORT, None)
     descriptor = int(number) if number and number.isdigit() else None
     if descriptor is not None:
-        os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
+        os.set_inheritable(descriptor, False)
 
     def report(told: dict[str, Any]) -> None:
         nonlocal descriptor

@@ -14,6 +14,7 @@ from typing import Self
 
 import psutil
 
+PLATFORM: str = sys.platform
 JOB = "RELAY_JOB"
 NONCE = "RELAY_NONCE"
 _TOLERANCE = 0.02
@@ -81,7 +82,7 @@ def life(identity: ProcessIdentity) -> Life:
 
 def _started(pid: int) -> float | None:
     """Seconds after boot at which a process started; no clock step and no time zone moves it."""
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()
         except (FileNotFoundError, ProcessLookupError):
@@ -99,16 +100,16 @@ def _started(pid: int) -> float | None:
 @cache
 def boot_id() -> str:
     """Names the time since the machine was last booted."""
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return f"boot-{psutil.boot_time():.0f}"
 
 
 def boot_seconds() -> float:
     """A clock that no one sets and that counts while the machine sleeps, in seconds."""
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
-    if sys.platform == "darwin":
+    if PLATFORM == "darwin":
         return _mach_continuous()
     return time.monotonic()
 
@@ -151,7 +152,7 @@ def descends_from_job() -> bool:
 
 def _environment(pid: int) -> frozenset[bytes]:
     """The environment that a process started with; empty where it may not be read."""
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         try:
             return frozenset(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
         except OSError:

@@ -1,0 +1,239 @@
+"""The command adapter: any program, one process a job, `{threadId, requestId, prompt}` in and `{text}` out.
+
+What it proves: the keeper's claim file says whether an attempt ever started, its end file how it ended. Only a
+keeper that dies with its job (SIGKILL, power) leaves an attempt unknown.
+"""
+
+import asyncio
+import json
+import shutil
+import signal
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from relay_receiver.adapters.base import (
+    Accepted,
+    AdapterEvent,
+    AdapterUnusable,
+    Binding,
+    Finished,
+    HandoverLost,
+    NeverStarted,
+    Proofs,
+    Recovery,
+    Refused,
+    Result,
+    Scope,
+    StillRunning,
+    Unprovable,
+    Work,
+)
+from relay_receiver.processes import command
+from relay_receiver.processes.command import KeeperLost, KeptCommand, Lost, NotStarted
+from relay_receiver.processes.ending import End, sweep
+from relay_receiver.processes.launch import OUTPUT_BYTES, Launcher, LauncherLost
+
+INTERRUPT_SECONDS = 5.0
+"""Grace of an interrupt, between TERM and KILL."""
+_MISSING = frozenset({"ENOENT", "EACCES", "ENOEXEC", "ENOTDIR", "EPERM"})
+_OUTCOMES = {"completed": Result.COMPLETED, "quiet": Result.COMPLETED, "failed": Result.FAILED}
+
+
+class CommandAdapter:
+    """Runs `argv` once for each job, in the binding's directory."""
+
+    proves = Proofs(
+        never_started=True,
+        finished=True,
+        survives_receiver=True,
+        note="a job goes on while the receiver is down; only a keeper that dies with its job leaves it unknown",
+    )
+    long_lived = False
+
+    def __init__(self, binding: Binding, launcher: Launcher) -> None:
+        self._binding = binding
+        self._launcher = launcher
+        self._session: str | None = None
+        self._events: asyncio.Queue[AdapterEvent | None] = asyncio.Queue()
+        self._running: dict[str, tuple[KeptCommand, asyncio.Task[None]]] = {}
+
+    @classmethod
+    def check(cls, binding: Binding) -> dict[str, Any]:
+        """The settings with an absolute program.
+
+        Raises:
+            AdapterUnusable: no program is named, or it cannot be run.
+        """
+        argv = [str(word) for word in binding.settings.get("argv") or ()]
+        if not argv:
+            raise AdapterUnusable(
+                "The command adapter needs a program: --adapter command --argv '[\"/path/to/runner\"]'."
+            )
+        found = shutil.which(argv[0], path=binding.environment.get("PATH"))
+        if found is None:
+            there = Path(argv[0]).exists()
+            raise AdapterUnusable(f"The program {argv[0]} is {'not executable' if there else 'not there'}.")
+        return {**binding.settings, "argv": [str(Path(found).absolute()), *argv[1:]]}
+
+    async def open(self, session: str | None) -> str | None:
+        """Nothing has to be ready; the session is only a name that the program is given."""
+        self._session = session
+        return None
+
+    async def submit(self, work: Work) -> Accepted | Refused:
+        """Start the program under a keeper."""
+        asked = {"threadId": self._session, "requestId": work.key, "prompt": work.prompt}
+        extra = {} if work.credential is None else {"RELAY_JOB": str(work.credential)}
+        try:
+            kept = await command.run(
+                self._launcher,
+                key=work.key,
+                argv=[str(word) for word in self._binding.settings["argv"]],
+                environment={**self._binding.environment, **extra},
+                directory=self._binding.directory,
+                stdin=json.dumps(asked),
+                spool=self._binding.spool,
+                runtime=self._binding.runtime,
+            )
+        except LauncherLost as error:
+            return Refused(scope=Scope.BINDING, reason=error.sentence)
+        except OSError as error:
+            return Refused(scope=Scope.BINDING, reason=f"the job could not be prepared: {error}")
+        except KeeperLost as error:
+            raise HandoverLost(str(error)) from error
+        if isinstance(kept, NotStarted):
+            return _not_started(kept)
+        self._follow(work.key, kept)
+        return Accepted(execution=work.key, keeper=kept.identity)
+
+    async def events(self) -> AsyncIterator[AdapterEvent]:
+        """The ends of programs, as they are on the disk."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
+        """A command asks nothing."""
+
+    async def interrupt(self, execution: str) -> bool:
+        """TERM, then KILL; True once the program has ended."""
+        if execution not in self._running:
+            return False
+        kept, following = self._running[execution]
+        try:
+            await kept.kill(INTERRUPT_SECONDS)
+            async with asyncio.timeout(3 * INTERRUPT_SECONDS):
+                await asyncio.shield(following)
+        except (ConnectionError, TimeoutError):
+            return False
+        return True
+
+    async def recover(self, execution: str | None, work: Work) -> Recovery:  # noqa: ARG002 - the key names everything
+        """Look at the attempt's files, and race for its claim."""
+        found = await command.recover(work.key, spool=self._binding.spool, runtime=self._binding.runtime)
+        match found:
+            case End():
+                return finished(work.key, found)
+            case KeptCommand():
+                self._follow(work.key, found)
+                return StillRunning(execution=work.key, keeper=found.identity)
+            case NotStarted(reason=reason):
+                return NeverStarted(proof=reason)
+            case Lost(reason=reason, alive=alive):
+                return Unprovable(reason=reason, evidence={"alive": alive})
+
+    async def recorded(self, key: str) -> None:
+        """The files of that attempt may go, except the claim of one that is not at its end."""
+        if key in self._running:
+            kept, following = self._running.pop(key)
+            following.cancel()
+            await kept.detach()
+        sweep(self._binding.spool, keep=set())
+
+    async def close(self, *, detach: bool = False) -> None:
+        """Let go of what runs, or end it."""
+        if not detach:
+            await asyncio.gather(*(self.interrupt(execution) for execution in list(self._running)))
+        for kept, following in self._running.values():
+            following.cancel()
+            await kept.detach()
+        self._running.clear()
+        self._events.put_nowait(None)
+
+    def _follow(self, key: str, kept: KeptCommand) -> None:
+        self._running[key] = (kept, asyncio.create_task(self._wait(key, kept), name=f"command {key}"))
+
+    async def _wait(self, key: str, kept: KeptCommand) -> None:
+        try:
+            event = finished(key, await kept.end())
+        except KeeperLost:
+            reason = "its keeper died, and left no end"
+            event = Finished(key=key, result=Result.UNKNOWN, reason=reason)
+        self._events.put_nowait(event)
+
+
+def _not_started(found: NotStarted) -> Refused:
+    if found.code == "E2BIG":
+        return Refused(scope=Scope.JOB, reason="the job is too large for the program's arguments and environment")
+    code = "missing" if found.code in _MISSING else "refused"
+    return Refused(scope=Scope.BINDING, reason=f"the program could not be started: {found.reason}", code=code)
+
+
+def finished(key: str, end: End) -> Finished:
+    """What the end of a program means; each way to fail has a sentence of its own."""
+    stdout = end.stdout.decode("utf-8", "replace")
+    evidence = {"exit": end.exit, "signal": end.signal, "stderr": end.stderr.decode("utf-8", "replace")}
+    if end.leftovers:
+        evidence["leftovers"] = "processes that the program left running were ended"
+
+    def failed(reason: str, text: str = "") -> Finished:
+        return Finished(key=key, result=Result.FAILED, reason=reason, text=text, evidence=evidence)
+
+    if end.overflow:
+        return failed(f"the program wrote more than {OUTPUT_BYTES // 1024 // 1024} MiB and was ended")
+    if end.signal is not None:
+        return failed(f"the program was ended by {_signal(end.signal)}", stdout.strip())
+    if end.exit != 0:
+        return failed(f"the program ended with exit status {end.exit}", stdout.strip())
+    if not stdout.strip():
+        return failed("the program ended without an answer on stdout")
+    try:
+        answer = json.loads(stdout)
+    except ValueError as error:
+        return failed(f"the program's answer is not JSON: {error}", stdout.strip())
+    if not isinstance(answer, dict):
+        return failed("the program's answer is no JSON object", stdout.strip())
+    return _answered(key, answer, evidence)
+
+
+def _answered(key: str, answer: dict[str, Any], evidence: dict[str, Any]) -> Finished:
+    text = answer.get("text")
+    outcome = answer.get("outcome", "completed")
+    usage = answer.get("usage")
+    reason = ""
+    if answer.get("quiet") is True and text is None:
+        text = ""
+    if not isinstance(text, str) or outcome not in _OUTCOMES:
+        missing = "text" if not isinstance(text, str) else "a known outcome"
+        return Finished(
+            key=key, result=Result.FAILED, reason=f"the program's answer has no {missing}", evidence=evidence
+        )
+    if outcome == "failed":
+        reason = text.strip().splitlines()[0] if text.strip() else "the program says that it failed"
+    return Finished(
+        key=key,
+        result=_OUTCOMES[outcome],
+        text="" if outcome == "quiet" else text,
+        reason=reason,
+        usage={str(name): int(value) for name, value in usage.items() if isinstance(value, int)}
+        if isinstance(usage, dict)
+        else None,
+        evidence=evidence,
+    )
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
