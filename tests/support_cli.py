@@ -1,5 +1,6 @@
 """The command line as people have it: real processes, one RELAY_HOME a machine, JSON read back."""
 
+import ast
 import contextlib
 import json
 import os
@@ -21,6 +22,9 @@ while "hold" in asked["prompt"] and not os.path.exists(os.path.join(home, "relea
     time.sleep(0.01)
 print(json.dumps({{"text": "did it"}}))
 """
+
+
+HEAVY = ("sqlalchemy", "alembic", "httpx", "websockets", "starlette", "uvicorn", "mcp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +91,24 @@ class Machine:
             cwd=self.project,
         )
         return done.stdout + done.stderr
+
+    def modules(self, *words: str) -> list[str]:
+        """Which heavy libraries a line imports."""
+        code = (
+            "import sys; from relay_receiver.cli.main import run; code = run(sys.argv[1:]); "
+            f"print([name for name in {HEAVY!r} if name in sys.modules] if code == 0 else code, file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=self.environment(),
+        )
+        found: list[str] = ast.literal_eval(done.stderr)
+        return found
 
 
 def _read(text: str) -> Any:

@@ -143,7 +143,7 @@ def _words(said: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, tuple):
             for each in value:
                 yield from (option, str(each))
-        elif value not in {None, False}:
+        elif value is not None and value is not False:
             yield from (option, str(value.absolute() if isinstance(value, Path) else value))
 
 

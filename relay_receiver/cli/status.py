@@ -63,7 +63,7 @@ def _account(name: str) -> dict[str, Any]:
 
 def _first_step(value: dict[str, Any]) -> str:
     if not value["profiles"]:
-        return "relay hub start" if not value["hub"].get("url") else "relay connect URL#CODE --name NAME"
+        return "relay hub owner-code" if value["hub"].get("url") else "relay hub start"
     if all(each.get("role") != "agent" for each in value["profiles"]):
         return "relay channels create lab"
     return "relay receiver status" if value["receivers"] else "relay receiver start"

@@ -25,6 +25,9 @@ def test_two_machines_tonight(tmp_path: Path) -> None:
         again = there.ok("receiver", "start", *binding)
         assert again == {"state": "already_running", "pid": started["pid"]}
 
+        for words in (["receiver", "status"], ["receiver", "start"]):
+            assert there.modules(*words) == [], words
+
         answer = here.ok("messages", "send", "--to", "bob", "--wait", "20", "--content", "do it")
         assert answer["delivery"]["stage"] == "answered"
         assert answer["result"]["content"] == "did it"
