@@ -41,7 +41,7 @@ class App:
         self.sockets = Sockets(credentials.actor)
         subscriptions = Subscriptions(store)
         shared = Shared(store=store, feed=self.feed, sockets=self.sockets, subscriptions=subscriptions, options=options)
-        self.routes = [*_api(), *Updates(store, self.feed).routes, *subscriptions.routes]
+        self.routes = [*_api(), *Updates(store, self.feed, credentials.actor).routes, *subscriptions.routes]
         """All HTTP routes, relative to the base path."""
         socket = Socketed("/ws", Endpoint(shared))
         self._router = Router([Mount(BASE, routes=[*self.routes, socket])], redirect_slashes=False)
@@ -98,9 +98,10 @@ class App:
         return [*found, "OPTIONS"]
 
     def _committed(self, rows: Sequence[EventRow]) -> None:
-        self.feed.publish(rows)
+        # First who may see what: whoever joins a channel misses nothing of it, whoever left gets no more.
         for workspace in {row.workspace for row in rows if row.type == MEMBER_UPDATED}:
             self.sockets.check_members(workspace)
+        self.feed.publish(rows)
 
 
 def _api() -> list[Route]:

@@ -89,7 +89,8 @@ def acknowledge(conn: Connection, actor: Actor, key: str, cursor: Cursor, *, at:
         raise Refusal(422, events.DIVERGED, "The cursor is not one of this hub's past; read the history.")
     moved = events.cursor_at(conn, actor.workspace, cursor.number)
     conn.execute(update(subscription).where(subscription.c.id == key).values(number=moved.number, tag=moved.tag))
-    receipts.acknowledged(conn, key, moved.number, at=at)
+    channels = actor.channels if found.channel is None else frozenset({found.channel})
+    receipts.received(conn, actor.workspace, actor.id, channels, after=found.number, through=moved.number, at=at)
     return moved
 
 

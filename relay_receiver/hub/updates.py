@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,11 +15,14 @@ from relay_receiver.hub import position
 from relay_receiver.hub.answer import Raw
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.body import query_integer, query_text
-from relay_receiver.hub.errors import Refusal, invalid, not_found
+from relay_receiver.hub.errors import Refusal, invalid, not_found, unauthorized
 from relay_receiver.hub.events import head
 from relay_receiver.hub.feed import Feed
+from relay_receiver.hub.middleware_auth import FindActor, bearer
+from relay_receiver.hub.position import Page
 from relay_receiver.hub.reader import Filter, Published, Reader
 from relay_receiver.hub.store import Store
+from relay_receiver.wire.cursor import Cursor
 from relay_receiver.wire.limits import POLL_SECONDS
 
 HELD_POLLS = 64
@@ -52,9 +56,8 @@ def _types(text: str | None) -> list[str] | None:
 class Updates:
     """Answers `GET /updates`."""
 
-    def __init__(self, store: Store, feed: Feed) -> None:
-        self._store = store
-        self._feed = feed
+    def __init__(self, store: Store, feed: Feed, find: FindActor) -> None:
+        self._store, self._feed, self._find = store, feed, find
         self._held: Counter[str] = Counter()
         self.routes = [Route("/updates", self.get, methods=["GET"])]
 
@@ -64,36 +67,73 @@ class Updates:
         least, most = POLL_SECONDS
         wait = query_integer(request, "wait", most=3600)
         wait = 25 if wait is None else max(least, min(most, wait))
-        wanted = wanted_by(actor, query_text(request, "channel"), _types(query_text(request, "types", most=2048)))
-        given = query_text(request, "cursor")
+        asked = _Asked(
+            token=bearer(request.scope),
+            channel=query_text(request, "channel"),
+            types=_types(query_text(request, "types", most=2048)),
+            cursor=query_text(request, "cursor"),
+            wait=wait,
+        )
         if self._held[actor.id] >= HELD_POLLS:
             raise Refusal(429, "rate_limited", "Too many polls of this member are held.", retry_after=1)
+        wanted = wanted_by(actor, asked.channel, asked.types)
         reader = Reader(actor.workspace, wanted, bound=self._feed.queue_events)
         self._held[actor.id] += 1
         self._feed.open(reader)
         try:
-            return await self._answer(reader, given, wait, request.receive)
+            return await self._answer(reader, asked, request.receive)
         finally:
             self._feed.close(reader)
             self._held[actor.id] -= 1
             if not self._held[actor.id]:
                 del self._held[actor.id]
 
-    async def _answer(self, reader: Reader, given: str | None, wait: float, receive: Receive) -> Response:
+    async def _answer(self, reader: Reader, asked: "_Asked", receive: Receive) -> Response:
         # The reader is open already: what is committed from here on waits in it, whatever is read meanwhile.
-        workspace = reader.workspace
-        start = self._store.read_now(head, workspace) if given is None else position.parse(given)
-        page = position.page_after(self._store, self._feed, workspace, start, reader.filter)
-        while page.more and not page.events:
-            page = position.page_after(self._store, self._feed, workspace, page.cursor, reader.filter)
+        given = asked.cursor
+        start = self._store.read_now(head, reader.workspace) if given is None else position.parse(given)
+        page = self._stored(reader.workspace, start, reader.filter)
         if page.events:
             return _batch(page.events, str(page.cursor))
-        await _held(reader, wait, receive)
+        await _held(reader, asked.wait, receive)
+        wanted = self._wanted_now(asked)
+        if wanted != reader.filter or reader.ended:
+            # It may see other channels now than those it waited for, or more came than was kept for it.
+            page = self._stored(reader.workspace, start, wanted)
+            return _batch(page.events, str(page.cursor if page.events else given or start))
         events = [each for each in reader.take() if each.number > page.cursor.number]
         if events:
             return _batch(events, events[-1].cursor)
-        here = page.cursor.number
-        return _batch([], str(page.cursor if here - start.number > STALE_EVENTS else given or start))
+        stale = page.cursor.number - start.number > STALE_EVENTS
+        return _batch([], str(page.cursor if stale else given or start))
+
+    def _stored(self, workspace: str, start: Cursor, wanted: Filter) -> Page:
+        page = position.page_after(self._store, self._feed, workspace, start, wanted)
+        while page.more and not page.events:
+            page = position.page_after(self._store, self._feed, workspace, page.cursor, wanted)
+        return page
+
+    def _wanted_now(self, asked: "_Asked") -> Filter:
+        """What it may see after the wait.
+
+        Raises:
+            Refusal: 401, 404, the credential or the membership ended meanwhile.
+        """
+        actor = self._find(asked.token)
+        if actor is None:
+            raise unauthorized()
+        return wanted_by(actor, asked.channel, asked.types)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """A poll as it was asked."""
+
+    token: str
+    channel: str | None
+    types: list[str] | None
+    cursor: str | None
+    wait: float
 
 
 def _batch(events: list[Published], cursor: str) -> Response:
