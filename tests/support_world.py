@@ -19,7 +19,7 @@ from relay_receiver.client.rest import Rest
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 
-AGENT = '''
+AGENT = """
 import json, os, sys, time
 asked = json.loads(sys.stdin.read())
 home = {home!r}
@@ -43,7 +43,7 @@ elif word("big"):
     print(json.dumps({{"text": "x" * int(word("big"))}}))
 else:
     print(json.dumps({{"text": "did " + (word("task") or "it")}}))
-'''
+"""
 
 
 def until(condition: Callable[[], Any], *, seconds: float = 20.0, what: str = "it") -> Any:
@@ -76,8 +76,17 @@ class World:
         ready = self.home.parent / "hub-ready.json"
         ready.unlink(missing_ok=True)
         argv = [
-            sys.executable, "-m", "relay_receiver.cli.main", "hub", "serve",
-            "--port", str(self.port), "--data", str(self.data), "--ready-file", str(ready),
+            sys.executable,
+            "-m",
+            "relay_receiver.cli.main",
+            "hub",
+            "serve",
+            "--port",
+            str(self.port),
+            "--data",
+            str(self.data),
+            "--ready-file",
+            str(ready),
         ]
         with (self.home.parent / "hub.log").open("ab") as log:
             self.hub = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -93,16 +102,15 @@ class World:
 
     def people(self, channel: str = "lab") -> Profile:
         """The owner, in a channel of its own making."""
-        connection = json.loads((self.data / "owner.json").read_text())
-        owner = asyncio.run(enrol.import_connection(connection, profile_name="owner"))
+        owner = asyncio.run(enrol.import_connection((self.data / "owner.json").read_text(), profile="owner"))
         found = asyncio.run(self.as_(owner, lambda hub: hub.create_channel(channel)))
         self.channel = found["id"]
-        return profiles.load("owner")
+        return asyncio.run(enrol.refresh(owner))
 
     def agent(self, name: str, **binding: Any) -> Target:
         """A member with a configured receiver whose program logs its starts."""
         invite = self.do("owner", lambda hub: hub.invite(self.channel))
-        profile = asyncio.run(enrol.enrol(self.url, invite["code"], name, profile_name=name))
+        profile = asyncio.run(enrol.enrol(self.url, invite["code"], name=name, profile=name))
         wishes = {
             "adapter": "command",
             "argv": (sys.executable, "-I", "-S", str(self.program)),

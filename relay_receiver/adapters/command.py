@@ -179,7 +179,7 @@ def _not_started(found: NotStarted) -> Refused:
     return Refused(scope=Scope.BINDING, reason=f"the program could not be started: {found.reason}", code=code)
 
 
-def finished(key: str, end: End) -> Finished:
+def finished(key: str, end: End) -> Finished:  # noqa: PLR0911 - one return a way to end
     """What the end of a program means; each way to fail has a sentence of its own."""
     stdout = end.stdout.decode("utf-8", "replace")
     evidence = {"exit": end.exit, "signal": end.signal, "stderr": end.stderr.decode("utf-8", "replace")}

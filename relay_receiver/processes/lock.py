@@ -30,14 +30,18 @@ class InstanceLock:
         except OSError:
             os.close(descriptor)
             raise
-        identity = identify(os.getpid())
-        if identity is not None:
-            os.pwrite(descriptor, identity.to_json().encode().ljust(_ROOM), 0)
+        os.pwrite(descriptor, b"".ljust(_ROOM), 0)
         self._descriptor = descriptor
         return True
 
+    def announce(self) -> None:
+        """Write into the lock that this process holds it for as long as it lives, not only for a moment."""
+        identity = identify(os.getpid())
+        if self._descriptor is not None and identity is not None:
+            os.pwrite(self._descriptor, identity.to_json().encode().ljust(_ROOM), 0)
+
     def holder(self) -> ProcessIdentity | None:
-        """The living process that holds it; a look at it never stands in the way of one that takes the lock."""
+        """The living process that announced itself; a look never stands in the way of one that takes the lock."""
         try:
             holder = ProcessIdentity.from_json(self._path.read_bytes())
         except (OSError, ValueError):
@@ -47,5 +51,6 @@ class InstanceLock:
     def release(self) -> None:
         """Give it back."""
         if self._descriptor is not None:
+            os.pwrite(self._descriptor, b"".ljust(_ROOM), 0)
             os.close(self._descriptor)
             self._descriptor = None

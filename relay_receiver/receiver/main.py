@@ -49,6 +49,7 @@ def run(
     if running is not None:
         ready({"state": "already_running", "pid": running})
         return
+    lock.announce()
     try:
         log = open_log(folder / LOG, foreground=foreground)
         asyncio.run(_live(Receiver(profile, folder, log), ready, seconds))

@@ -106,7 +106,7 @@ class Receiver:
             await self._supervise(parts, ready)
 
     def _adapter(self, binding: Binding, launcher: Launcher) -> Adapter:
-        return registry.load(binding.adapter)(
+        adapter: Adapter = registry.load(binding.adapter)(
             AdapterBinding(
                 settings={"argv": list(binding.argv), "network": binding.network, "tools": binding.tools},
                 directory=Path(binding.directory),
@@ -116,6 +116,7 @@ class Receiver:
             ),
             launcher,
         )
+        return adapter
 
     async def _supervise(self, parts: Parts, ready: Callable[[dict[str, Any]], None]) -> None:
         async with asyncio.TaskGroup() as tasks:

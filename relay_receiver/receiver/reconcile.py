@@ -67,8 +67,13 @@ async def _closed_at_hub(parts: Parts, runner: Runner) -> None:
     settled = (told or {}).get("settled")
     if not settled:
         return
-    event = JobEvent.ABANDON if settled.get("outcome") in {"abandoned", "failed"} else JobEvent.ELSEWHERE
     why = f"a person settled it at the hub: {settled.get('reason') or settled.get('outcome')}"
+    if settled.get("outcome") == "not-accepted":
+        await parts.write(jobs.requeue, job.id, JobEvent.RETRY, at=parts.now(), who="hub", why=why)
+        await parts.write(jobs.run_closed, job.id)
+        await runner.reload()
+        return
+    event = JobEvent.ABANDON if settled.get("outcome") in {"abandoned", "failed"} else JobEvent.ELSEWHERE
     await parts.write(jobs.move, job.id, event, at=parts.now(), who="hub", why=why)
     await runner.reload()
 
