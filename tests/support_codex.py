@@ -9,10 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from relay_receiver.processes.launch import Launcher
-
 from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
 from relay_receiver.adapters.codex import CodexAdapter
+from relay_receiver.processes.launch import Launcher
 from relay_receiver.testing.model import ModelEndpoint
 
 INSTALL = "pip install openai-codex-cli-bin==0.163.0"

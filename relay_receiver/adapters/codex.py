@@ -1,13 +1,12 @@
 """The codex adapter: one dedicated thread of `codex app-server` for each binding, under a keeper."""
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from relay_receiver.adapters import codex_launch, codex_outcome, codex_recovery, jsonrpc
+from relay_receiver.adapters import codex_launch, codex_outcome, codex_recovery, codex_start, jsonrpc
 from relay_receiver.adapters.base import (
     Accepted,
     AdapterEvent,
@@ -28,16 +27,14 @@ from relay_receiver.adapters.base import (
 )
 from relay_receiver.adapters.codex_hand import Hand
 from relay_receiver.adapters.codex_ledger import Ledger, codex_home, identity_of
-from relay_receiver.adapters.codex_server import CALL_SECONDS, AppServer, ServerEnded, how_it_ended
+from relay_receiver.adapters.codex_reference import Reference
+from relay_receiver.adapters.codex_server import CALL_SECONDS, AppServer, Gone, ServerEnded
 from relay_receiver.adapters.codex_thread import Thread
 from relay_receiver.adapters.codex_turn import Turn
 from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice, Reply
 from relay_receiver.processes import identity
-from relay_receiver.processes.agent import AgentEnded, KeptAgent
 from relay_receiver.processes.launch import Launcher
 
-KEY = "agent"
-"""The name of the keeper's files; one app-server a binding."""
 CUT_BYTES = 4 * 1024 * 1024
 """After so many bytes of lines a turn is written down as a snapshot, and its lines are cut."""
 REOPEN_TRIES = 3
@@ -110,7 +107,7 @@ class CodexAdapter:
     async def interrupt(self, execution: str) -> bool:
         """Interrupt the turn and wait for its end."""
         hand, server = self._hand, self._server
-        if hand is None or server is None or _turn_of(execution) not in {None, hand.turn.id}:
+        if hand is None or server is None or Reference.parse(execution).turn not in {None, hand.turn.id}:
             return False
         return await hand.interrupt(server)
 
@@ -153,7 +150,7 @@ class CodexAdapter:
     # The app-server.
 
     def _living(self) -> bool:
-        return self._server is not None and self._server.ended is None
+        return self._server is not None and self._server.gone is None
 
     def _is_stale(self) -> bool:
         """Whether the binding changed since the app-server was started."""
@@ -167,7 +164,7 @@ class CodexAdapter:
         """
         async with self._opening:
             server = self._server
-            if server is not None and server.ended is None and not anew:
+            if server is not None and server.gone is None and not anew:
                 return server
             self._server = None
             if server is not None:
@@ -182,31 +179,29 @@ class CodexAdapter:
     async def _attach(self) -> AppServer | None:
         """The app-server that a process before this one left with the keeper, its lines heard again."""
         ledger = self._ledger
-        agent = await KeptAgent.attach(KEY, self._binding.spool, self._binding.runtime, ledger.position)
-        if agent is None:
-            self._restore()
+        self._restore()
+        server = await codex_start.attach(self._binding, after=ledger.position, heard=self._heard, gone=self._gone)
+        if server is None:
             return None
-        server = AppServer(agent, self._heard, self._gone)
-        if server.keeper == ledger.keeper:
-            self._restore()
         self._replaying = True
         server.read()
-        await server.caught_up()
-        self._replaying = False
         try:
+            await server.initialize()
             ours = self._session is not None and self._session in {ledger.session, ledger.thread}
             if ours and await self._take_over(server):
                 return server
         except (ServerEnded, TimeoutError, Fault) as error:
             log.info("the app-server that was there is of no use: %s", error)
+            await server.caught_up()
+        finally:
+            self._replaying = False
         await server.close(detach=False)
         return None
 
     async def _take_over(self, server: AppServer) -> bool:
         """Speak to an app-server that was attached to. False where it is to be replaced."""
-        await server.initialize()
-        idle = self._thread.running is None
-        if idle and (self._is_stale() or not await self._thread.is_loaded(server)):
+        self._replaying = False
+        if self._thread.running is None and (self._is_stale() or not await self._thread.is_loaded(server)):
             return False
         if self._hand is not None and self._hand.turn.ended is not None:
             server.beside(self._hand.conclude(server, self._thread), "codex conclude")
@@ -225,30 +220,19 @@ class CodexAdapter:
 
     async def _start(self) -> AppServer:
         launch = codex_launch.plan(self._binding)
-        try:
-            agent = await KeptAgent.start(
-                self._launcher,
-                key=KEY,
-                argv=list(launch.argv),
-                environment=dict(launch.environment),
-                directory=self._binding.directory,
-                spool=self._binding.spool,
-                runtime=self._binding.runtime,
-            )
-        except OSError as error:
-            raise AdapterUnusable(f"{launch.argv[0]} does not start: {error}.") from error
-        self._ledger.launch, self._ledger.position, self._position = launch.fingerprint, 0, 0
+        server = await codex_start.start(self._binding, launch, self._launcher, heard=self._heard, gone=self._gone)
+        self._ledger.launch, self._ledger.server = launch.fingerprint, server.keeper
+        self._ledger.position = self._position = self._uncut = 0
         if not self._ledger.key:
             self._ledger.boot = identity.boot_id()
         self._asked.clear()
-        server = AppServer(agent, self._heard, self._gone)
         server.read()
         try:
             await server.initialize()
             await self._thread.load(server, self._session)
         except (ServerEnded, TimeoutError, Fault) as error:
             await server.close(detach=False)
-            raise AdapterUnusable(f"Codex does not answer: {error or 'no answer in time'}.", "refused") from error
+            raise AdapterUnusable(f"Codex does not answer: {str(error) or 'not in time'}.", "refused") from error
         except BaseException:
             await server.close(detach=False)
             raise
@@ -264,7 +248,7 @@ class CodexAdapter:
             "input": [{"type": "text", "text": work.prompt}],
         }
         turn.call, line = server.prepare("turn/start", params)
-        since = server.position
+        since = self._position
         try:
             self._write_down(server, work.key, since)
         except OSError as error:
@@ -290,7 +274,7 @@ class CodexAdapter:
             await hand.over.wait()
             if hand.end is not None and hand.end.refused is not None:
                 return hand.end.refused
-        return Accepted(execution=_execution(turn, since), keeper=server.keeper)
+        return Accepted(execution=_reference(turn, since), keeper=server.keeper)
 
     def _write_down(self, server: AppServer, key: str, since: int) -> None:
         ledger = self._ledger
@@ -308,10 +292,10 @@ class CodexAdapter:
             if isinstance(message, Reply):
                 self._asked.pop(message.id, None)
             if hand is not None:
-                hand.turn.sent(message)
+                hand.turn.sent(message, self._thread.last)
             return
         proven = hand is not None and hand.turn.started
-        events = () if hand is None else hand.turn.heard(message, self._thread.running)
+        events = () if hand is None else hand.turn.heard(message)
         self._thread.heard(message)
         self._heard_of_questions(message)
         if hand is None:
@@ -357,22 +341,22 @@ class CodexAdapter:
 
     # What became of it.
 
-    def _gone(self, ended: AgentEnded) -> None:
-        """The app-server ended; a turn in hand is looked after with a fresh one."""
-        log.warning("%s", how_it_ended(ended))
-        if self._server is None or self._server.ended is not ended:
+    def _gone(self, gone: Gone) -> None:
+        """The app-server in use ended; a turn in hand is looked after with a fresh one."""
+        if self._server is None or self._server.gone is not gone:
             return
+        log.warning("%s", gone.words)
         self._thread.running = None
         hand = self._hand
         if hand is None or hand.end is not None or hand.turn.ended is not None:
             return
         hand.answered.set()
-        self._settling = asyncio.create_task(self._settle(hand, ended), name="codex settle")
+        self._settling = asyncio.create_task(self._settle(hand, gone), name="codex settle")
 
-    async def _settle(self, hand: Hand, ended: AgentEnded) -> None:
+    async def _settle(self, hand: Hand, gone: Gone) -> None:
         """Run the recovery table once for a turn whose app-server ended under it."""
-        key, how = hand.turn.key, how_it_ended(ended)
-        if ended.overflow:
+        key, how = hand.turn.key, gone.words
+        if gone.overflow:
             hand.finish(Finished(key=key, result=Result.FAILED, text=hand.turn.text, reason=f"It failed: {how}."))
             return
         why: Exception | None = None
@@ -404,15 +388,15 @@ class CodexAdapter:
             return Unprovable(reason="Codex took the message into a turn that already ran")
         if turn.started:
             self._events.put_nowait(Started(key=turn.key))
-        return StillRunning(execution=execution or _execution(turn, self._ledger.position), keeper=server.keeper)
+        return StillRunning(execution=execution or _reference(turn, self._ledger.position), keeper=server.keeper)
 
     async def _recover_without_lines(self, server: AppServer, execution: str | None, work: Work) -> Recovery:
         """An attempt that no record of a hand-over is about."""
         ledger = self._ledger
         if execution is None and ledger.present and ledger.key != work.key and ledger.boot == identity.boot_id():
             return NeverStarted(proof="the record that is written before a hand-over was not written")
-        turn = Turn(key=work.key, thread=_thread_of(execution) or self._thread.id)
-        turn.id = _turn_of(execution)
+        reference = Reference.parse(execution)
+        turn = Turn(key=work.key, thread=reference.thread or self._thread.id, id=reference.turn)
         if ledger.key == work.key:
             turn.restore(ledger.turn)
         return await self._judge(server, turn)
@@ -440,23 +424,5 @@ def _as_recovery(end: Finished) -> Recovery:
     return Unprovable(reason=end.reason, evidence=end.evidence, suggestion=end.text or None)
 
 
-def _execution(turn: Turn, since: int) -> str:
-    """What finds the turn again: its thread, its id, and the spool line before it."""
-    return json.dumps({"thread": turn.thread, "turn": turn.id, "from": since})
-
-
-def _part(execution: str | None, name: str) -> str | None:
-    try:
-        value = json.loads(execution or "{}")
-    except ValueError:
-        return None
-    part = value.get(name) if isinstance(value, dict) else None
-    return part if isinstance(part, str) else None
-
-
-def _turn_of(execution: str | None) -> str | None:
-    return _part(execution, "turn")
-
-
-def _thread_of(execution: str | None) -> str | None:
-    return _part(execution, "thread")
+def _reference(turn: Turn, since: int) -> str:
+    return Reference(thread=turn.thread, turn=turn.id, since=since).to_json()

@@ -26,6 +26,9 @@ _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FI
 """Variables that the tools need to reach the hub; by name, so that no value is in an argument."""
 
 
+Setting = bool | int | str | Sequence[str]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
     """The command line and environment of one app-server."""
@@ -48,7 +51,7 @@ def plan(binding: Binding) -> Launch:
     """
     program = _program(binding)
     credential = str(binding.spool / CREDENTIAL)
-    settings = {"sandbox_workspace_write.network_access": bool(binding.settings.get("network"))}
+    settings: dict[str, Setting] = {"sandbox_workspace_write.network_access": bool(binding.settings.get("network"))}
     environment = {**binding.environment, "RELAY_JOB": credential}
     if binding.settings.get("tools"):
         names = [name for name in _PASSED_ON for name in (name, name.lower()) if name in environment]
@@ -133,6 +136,6 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def _toml(value: str | float | Sequence[str]) -> str:
+def _toml(value: Setting) -> str:
     """The value as TOML; for these kinds that is JSON with DEL escaped too."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

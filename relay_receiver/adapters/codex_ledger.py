@@ -28,8 +28,10 @@ class Ledger:
     """The thread that stands for it: another one where the first was lost before its first turn."""
     worked: bool = False
     """The thread has had a turn that ended."""
+    server: str = ""
+    """The keeper of the app-server that was started last."""
     keeper: str = ""
-    """The keeper whose app-server has the attempt."""
+    """The keeper of the app-server that has the attempt."""
     key: str = ""
     """The attempt that was handed over last, until its end is recorded."""
     boot: str = ""

@@ -13,8 +13,19 @@ from relay_receiver.adapters.jsonrpc import JSON, Fault
 DETAIL_CHARS = 400
 """Characters of Codex's own words that a reason quotes."""
 
-TOO_MANY_REQUESTS = 429
-_OVERLOADED = frozenset({503, 529})
+_STATUS = {
+    401: "unauthorized",
+    403: "unauthorized",
+    429: "rateLimitExceeded",
+    503: "serverOverloaded",
+    529: "serverOverloaded",
+}
+_WORDS = (
+    ("invalid_request_error", "badRequest"),
+    ("stream disconnected", "disconnected"),
+    ("idle timeout", "disconnected"),
+)
+"""What tells the class where Codex says `other`."""
 
 _SENTENCES = {
     "contextWindowExceeded": (
@@ -110,23 +121,13 @@ def error_class(error: Mapping[str, Any]) -> str:
     info = error.get("codexErrorInfo")
     if isinstance(info, str) and info != "other":
         return info
-    status = None
     if isinstance(info, dict) and len(info) == 1:
         name, detail = next(iter(info.items()))
         status = detail.get("httpStatusCode") if isinstance(detail, dict) else None
-        if status is None:
-            return "disconnected" if name == "responseStreamDisconnected" else "unreachable"
-    if status == TOO_MANY_REQUESTS:
-        return "rateLimitExceeded"
-    if status in _OVERLOADED:
-        return "serverOverloaded"
-    if status in {401, 403}:
-        return "unauthorized"
+        lost = "disconnected" if name == "responseStreamDisconnected" else "unreachable"
+        return lost if status is None else _STATUS.get(status, "other")
     message = str(error.get("message", ""))
-    if "invalid_request_error" in message:
-        return "badRequest"
-    broken = "stream disconnected" in message or "idle timeout" in message
-    return "disconnected" if broken else "other"
+    return next((kind for words, kind in _WORDS if words in message), "other")
 
 
 def sentence(error: Mapping[str, Any]) -> str:

@@ -40,7 +40,8 @@ def decline(request: Call) -> bytes:
 
 def describe(request: Call) -> str:
     """What was asked, in one line."""
-    return _WORDS.get(request.method, lambda _: f"asked for {request.method}")(request.params)
+    words = _WORDS.get(request.method)
+    return f"asked for {request.method}" if words is None else words(request.params)
 
 
 def _command(params: Mapping[str, Any]) -> str:

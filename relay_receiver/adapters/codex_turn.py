@@ -35,6 +35,8 @@ class Turn:
     thread: str
     call: str | int | None = None
     """The id of the `turn/start` line, once it was seen in the spool."""
+    known: str | None = None
+    """The last turn of the thread before that line: an answer that names it means that the message was merged."""
     id: str | None = None
     started: bool = False
     """An item of the model, or an approval, was seen."""
@@ -60,22 +62,22 @@ class Turn:
         """Whether it may still go on."""
         return self.ended is None and self.refusal is None and not self.merged
 
-    def sent(self, message: Message | None) -> None:
-        """Take a line that went to Codex."""
+    def sent(self, message: Message | None, known: str | None) -> None:
+        """Take a line that went to Codex.
+
+        Args:
+            known: the last turn of the thread that was known before this line.
+        """
         if isinstance(message, Call) and message.method == "turn/start":
             if message.params.get("clientUserMessageId") == self.key:
-                self.call = message.id
+                self.call, self.known = message.id, known
         elif isinstance(message, Call) and message.method == "turn/interrupt":
             self.interrupting = self.interrupting or message.params.get("turnId") == self.id
 
-    def heard(self, message: Message | None, running: str | None) -> Sequence[Started | Progress]:
-        """Take a line that came from Codex.
-
-        Args:
-            running: the turn that was known to run on the thread when the line came.
-        """
+    def heard(self, message: Message | None) -> Sequence[Started | Progress]:
+        """Take a line that came from Codex."""
         if isinstance(message, Reply):
-            self._answered(message, running)
+            self._answered(message)
         elif isinstance(message, Call) and self.owns(message.params):
             self.asked += 1
             return self._proven()
@@ -93,7 +95,7 @@ class Turn:
         turn = params.get("turn")
         return (turn.get("id") if isinstance(turn, dict) else params.get("turnId")) == self.id
 
-    def _answered(self, reply: Reply, running: str | None) -> None:
+    def _answered(self, reply: Reply) -> None:
         if self.call is None or reply.id != self.call or self.id is not None:
             return
         if reply.fault is not None:
@@ -102,7 +104,7 @@ class Turn:
         named = reply.result.get("turn", {}).get("id") if isinstance(reply.result, dict) else None
         if not isinstance(named, str):
             self.refusal = Fault("Codex answered without naming a turn")
-        elif named == running:
+        elif named == self.known:
             self.merged = True
         else:
             self.id = named

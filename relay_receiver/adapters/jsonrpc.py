@@ -1,6 +1,6 @@
 """JSON-RPC as stdio agents speak it: one JSON object a line, ids of any type, no I/O here.
 
-The member `"jsonrpc"` is neither sent nor asked for.
+Lines are made without their newline. The member `"jsonrpc"` is neither sent nor asked for.
 """
 
 import json
@@ -61,22 +61,23 @@ def parse(line: bytes) -> Message | None:
     if not isinstance(value, dict):
         return None
     name, method = value.get("id"), value.get("method")
-    named = isinstance(name, str | int) and not isinstance(name, bool)
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        name = None
     if isinstance(method, str):
         params = value.get("params")
         params = params if isinstance(params, dict) else {}
-        return Call(id=name, method=method, params=params) if named else Notice(method=method, params=params)
-    if not named:
+        return Notice(method=method, params=params) if name is None else Call(id=name, method=method, params=params)
+    if name is None:
         return None
     error = value.get("error")
-    if error is None:
-        return Reply(id=name, result=value.get("result"))
-    error = error if isinstance(error, dict) else {"message": str(error)}
+    return Reply(id=name, result=value.get("result"), fault=None if error is None else _fault(error))
+
+
+def _fault(error: Any) -> Fault:  # noqa: ANN401 - JSON
+    if not isinstance(error, dict):
+        return Fault(str(error))
     code = error.get("code")
-    return Reply(
-        id=name,
-        fault=Fault(str(error.get("message", "")), code if isinstance(code, int) else 0, error.get("data")),
-    )
+    return Fault(str(error.get("message", "")), code if isinstance(code, int) else 0, error.get("data"))
 
 
 def call(name: Id, method: str, params: JSON) -> bytes:
@@ -100,4 +101,4 @@ def fault(name: Id, code: int, message: str) -> bytes:
 
 
 def _line(value: JSON) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(value, separators=(",", ":")).encode()
