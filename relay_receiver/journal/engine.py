@@ -49,23 +49,29 @@ def dispose(conn: Connection) -> None:
 
 
 def _claim(path: Path) -> None:
-    """Make the file with mode 0600 before SQLite sees it; its side files take the same mode."""
+    """Make the file with mode 0600 before SQLite sees it; its side files take the same mode.
+
+    A file that is there already is looked at and not opened: closing a descriptor of ours would drop the locks that
+    another connection of this process holds on it.
+    """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        facts = path.lstat()
+        if facts.st_uid != os.geteuid() or not stat.S_ISREG(facts.st_mode):
+            raise JournalError(
+                f"The journal {path} is a link, or not a file of this user.",
+                code="journal_unusable",
+                hint="Look at its directory: only this user may write there.",
+            ) from None
+        if stat.S_IMODE(facts.st_mode) & 0o077:
+            path.chmod(0o600)
     except OSError as error:
         raise JournalError(
-            f"The journal {path} cannot be opened: {error.strerror}.",
+            f"The journal {path} cannot be made: {error.strerror}.",
             code="journal_unusable",
-            hint="Look at the permissions of its directory; a link is not followed.",
+            hint="Look at the permissions of its directory.",
         ) from error
-    try:
-        facts = os.fstat(descriptor)
-        if facts.st_uid != os.geteuid() or not stat.S_ISREG(facts.st_mode):
-            raise JournalError(f"The journal {path} is not a file of this user.", code="journal_unusable")
-        if stat.S_IMODE(facts.st_mode) & 0o077:
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
 
 
 def _open(path: Path, busy: float) -> sqlite3.Connection:

@@ -30,6 +30,9 @@ AT_ONCE = 100
 RECEIVED_SHOWN = 10_000
 """Wakes that wait for room are counted up to here."""
 
+PRUNE_WINDOW = 2000
+"""Oldest jobs that one pruning looks at: more than can be open, so that it always gets on."""
+
 _JOB = select(*(job.c[field.name] for field in fields(Job)))
 # Built once: building a statement costs more than SQLite takes for it.
 _GET = _JOB.where(job.c.id == bindparam("job_id"))
@@ -37,7 +40,8 @@ _OF_MESSAGE = _JOB.where(job.c.message == bindparam("message_id"))
 _IN_FLIGHT = _JOB.where(text(IN_FLIGHT_JOB))
 _OLDEST = _JOB.where(text(QUEUED_JOB), job.c.by_agent == bindparam("agents")).order_by(job.c.event, job.c.id).limit(1)
 _NEWEST = _JOB.order_by(job.c.event.desc(), job.c.id.desc()).limit(bindparam("most"))
-_NEWEST_OPEN = _NEWEST.where(text(OPEN_JOB))
+_NEWEST_OPEN = _JOB.where(text(OPEN_JOB)).order_by(text("+event DESC"), job.c.id.desc()).limit(bindparam("most"))
+"""The plus keeps SQLite from walking all jobs in order for the few that are open."""
 _UNPOSTED = _JOB.where(text(UNPOSTED_JOB)).order_by(job.c.event).limit(AT_ONCE)
 _EXPIRED = _JOB.where(text(QUEUED_JOB), job.c.expires_at <= bindparam("now")).order_by(job.c.expires_at).limit(AT_ONCE)
 _CHANGE = update(job).where(job.c.id == bindparam("job_id"))
@@ -274,16 +278,16 @@ def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most
     if floor is None:
         return 0
     chain.prune(conn, before=at - keep_age)
+    oldest = select(job.c.id).where(job.c.event <= floor).order_by(job.c.event, job.c.id).limit(PRUNE_WINDOW)
     old = list(
         conn.execute(
             select(job.c.id)
             .where(
-                job.c.event <= floor,
+                job.c.id.in_(oldest),
                 text(f"NOT ({OPEN_JOB})"),
                 text(f"NOT ({UNPOSTED_JOB})"),
                 func.coalesce(job.c.ended_at, job.c.created_at) <= at - keep_age,
             )
-            .order_by(job.c.event)
             .limit(most)
         ).scalars()
     )

@@ -28,18 +28,22 @@ class Intake:
     """Wakes of this batch that found no room at once, or went behind older ones that wait."""
 
 
+_ME = select(*binding.c["agent", "channel", "wake", "cursor", "watermark"])
+
+
 def intake(
     conn: Connection, messages: Sequence[Message], *, cursor: str | None, watermark: int | None, at: float
 ) -> Intake:
     """Store a batch with the jobs that it makes and the position after it, all in the caller's transaction.
 
-    Messages that are known by id are ignored. A request that has expired is stored, and makes no job.
+    Messages that are known by id, or of another channel, are ignored. A request that has expired is stored, and
+    makes no job.
 
     Args:
         cursor: the position after the batch; None leaves the recorded one.
     """
-    me = conn.execute(select(*binding.c["agent", "wake", "cursor", "watermark"])).one()
-    new = _unknown(conn, messages)
+    me = conn.execute(_ME).one()
+    new = _unknown(conn, (each for each in messages if each.channel == me.channel))
     waking = [each for each in map(_waking, (one for one in new if _wakes(one, me))) if not each.expired(at)]
     now, crowded = _fit(conn, waking)
     later = {each.message for each in waking} - {each.message for each in now}

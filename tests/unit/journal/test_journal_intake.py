@@ -88,6 +88,14 @@ def test_numbers_that_come_again_after_a_restore_of_the_hub_are_other_messages(t
     journal.close()
 
 
+def test_what_belongs_to_another_channel_is_not_ours(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    assert arrive(journal, said(1, channel="c2"), said(2)) == messages.Intake(new=1, jobs=1, received=0)
+    assert queued(journal) == [2]
+    assert position(journal) == ("2.a", 2)
+    journal.close()
+
+
 def test_a_message_comes_back_as_it_came(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     message = said(
@@ -273,14 +281,33 @@ def test_pruning_keeps_what_is_new_open_or_waits(tmp_path: Path, monkeypatch: py
     assert left == [1, 2, 3, *range(31, 41)]
     assert gone == 27
 
-    journal.write_now(chain.reset, at=10.0)
+    cancelled = job_of(journal, 3).id
+    journal.write_now(jobs.move, cancelled, JobEvent.CANCEL, at=20.0, who="ann", outcome="cancelled", body="{}")
     while journal.write_now(messages.prune, keep_count=1, keep_age=100.0, at=1e6):
         pass
     left = [each.event for each in journal.read_now(messages.context, before_event=1000, count=1000)]
     assert left == [2, 3, 40]
+    journal.write_now(jobs.set_columns, cancelled, result="answer")
+    while journal.write_now(messages.prune, keep_count=0, keep_age=100.0, at=1e6):
+        pass
+    assert [job.event for job in journal.read_now(jobs.list_jobs, limit=9)] == [2]
     assert job_of(journal, 1) is None
     assert job_of(journal, 2) is not None
     assert journal.read_now(lambda conn: conn.exec_driver_sql("PRAGMA foreign_key_check").all()) == []
+    journal.close()
+
+
+def test_pruning_looks_at_a_part_at_a_time_and_gets_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PRUNE_WINDOW", 5)
+    journal = opened(tmp_path)
+    arrive(journal, *map(said, range(1, 31)))
+    for number in range(4, 31):
+        finish(journal, number)
+    steps = []
+    while step := journal.write_now(messages.prune, keep_count=2, keep_age=1.0, at=1e6, most=3):
+        steps.append(step)
+    assert max(steps) <= 6
+    assert queued(journal) == [1, 2, 3, 29, 30]
     journal.close()
 
 

@@ -1,3 +1,4 @@
+import os
 import shutil
 import sqlite3
 import stat
@@ -41,6 +42,41 @@ def test_its_files_are_private_from_the_start(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
     assert len(modes) == 3
     journal.close()
+
+
+def test_its_file_was_never_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the mode was mended, not given")
+
+    before = os.umask(0)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "chmod", refuse)
+            patched.setattr(os, "fchmod", refuse)
+            opened(tmp_path).close()
+    finally:
+        os.umask(before)
+    path = tmp_path / "journal.sqlite3"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    opened(tmp_path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_opening_it_a_second_time_in_one_process_drops_no_lock(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    opened(tmp_path).close()
+    code = (
+        "import sqlite3, sys\n"
+        "conn = sqlite3.connect(sys.argv[1], timeout=0)\n"
+        "try: print(conn.execute('PRAGMA journal_mode = DELETE').fetchone())\n"
+        "except sqlite3.OperationalError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "journal.sqlite3"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "database is locked\n"
+    first.close()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ PARTIAL = "ix_job_open|ix_job_queued|ix_job_unposted|ix_message_received|ux_job_
 BOUNDED = re.compile(rf"SCAN (job|message) USING (COVERING )?INDEX ({PARTIAL})\b")
 """These indexes hold only what is open or waits: that is what is wanted, or a LIMIT ends it."""
 ORDERED = re.compile(r"SCAN (job|message) USING (COVERING )?INDEX (ix_job_event|ix_message_event)$")
-"""Newest first along the index; only with a LIMIT."""
+"""Newest first along the index; only with a LIMIT, and with nothing that passes rows over."""
+SORTED = re.compile(r"ORDER BY \+event")
+"""At most 513 open jobs."""
 
 
 @pytest.fixture
@@ -88,8 +90,14 @@ def test_no_statement_reads_a_table_through(journal: Journal) -> None:
             ]
         )
         for step in plan:
-            allowed = BOUNDED.match(step) or (ORDERED.match(step) and " LIMIT " in statement)
-            if (SCAN.search(step) and not allowed) or "AUTOMATIC" in step or "TEMP B-TREE FOR ORDER BY" in step:
+            allowed = BOUNDED.match(step) or (
+                ORDERED.match(step) and " LIMIT " in statement and " IN (" not in statement
+            )
+            if (
+                (SCAN.search(step) and not allowed)
+                or "AUTOMATIC" in step
+                or ("TEMP B-TREE FOR ORDER BY" in step and not SORTED.search(statement))
+            ):
                 slow.append((statement, step))
     assert slow == []
     journal.close()
