@@ -9,6 +9,7 @@ import json
 import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ class CommandAdapter:
         self._session: str | None = None
         self._events: asyncio.Queue[AdapterEvent | None] = asyncio.Queue()
         self._running: dict[str, tuple[KeptCommand, asyncio.Task[None]]] = {}
+        self._interrupted: set[str] = set()
 
     @classmethod
     def check(cls, binding: Binding) -> dict[str, Any]:
@@ -120,6 +122,7 @@ class CommandAdapter:
         if execution not in self._running:
             return False
         kept, following = self._running[execution]
+        self._interrupted.add(execution)
         try:
             await kept.kill(INTERRUPT_SECONDS)
             async with asyncio.timeout(3 * INTERRUPT_SECONDS):
@@ -144,6 +147,7 @@ class CommandAdapter:
 
     async def recorded(self, key: str) -> None:
         """The files of that attempt may go, except the claim of one that is not at its end."""
+        self._interrupted.discard(key)
         if key in self._running:
             kept, following = self._running.pop(key)
             following.cancel()
@@ -166,6 +170,8 @@ class CommandAdapter:
     async def _wait(self, key: str, kept: KeptCommand) -> None:
         try:
             event = finished(key, await kept.end())
+            if key in self._interrupted and event.result is Result.FAILED:
+                event = replace(event, result=Result.CANCELLED, reason="it was stopped on request")
         except KeeperLost:
             reason = "its keeper died, and left no end"
             event = Finished(key=key, result=Result.UNKNOWN, reason=reason)
