@@ -1,7 +1,5 @@
 """The hub as one ASGI application: routes, and the layers around them."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Sequence
 
 from starlette.datastructures import State
@@ -17,8 +15,8 @@ from relay_receiver.hub.events import EventRow
 from relay_receiver.hub.feed import Feed
 from relay_receiver.hub.limits import Rates
 from relay_receiver.hub.middleware import Answers, Gate
-from relay_receiver.hub.middleware_auth import BASE, Doorkeeper
-from relay_receiver.hub.middleware_body import Bodies
+from relay_receiver.hub.middleware_auth import Doorkeeper
+from relay_receiver.hub.middleware_body import BASE, Bodies
 from relay_receiver.hub.options import HubOptions
 from relay_receiver.hub.socket import Endpoint, Shared
 from relay_receiver.hub.sockets import Sockets
@@ -41,12 +39,12 @@ class App:
         self.sockets = Sockets(credentials.actor)
         subscriptions = Subscriptions(store)
         shared = Shared(store=store, feed=self.feed, sockets=self.sockets, subscriptions=subscriptions, options=options)
-        self.routes = [*_api(), *Updates(store, self.feed, credentials.actor).routes, *subscriptions.routes]
+        self.routes = [*api.routes, *Updates(store, self.feed, credentials.actor).routes, *subscriptions.routes]
         """All HTTP routes, relative to the base path."""
         socket = Socketed("/ws", Endpoint(shared))
         self._router = Router([Mount(BASE, routes=[*self.routes, socket])], redirect_slashes=False)
         self._stopping = False
-        inner: ASGIApp = Doorkeeper(self._route, credentials.actor, Rates())
+        inner: ASGIApp = Doorkeeper(self._route, credentials.actor, Rates(options.rate_factor))
         inner = Gate(Bodies(inner, options), options)
         self._stack = Answers(self._unless_stopping(inner))
         store.on_commit(self._committed)
@@ -102,13 +100,6 @@ class App:
         for workspace in {row.workspace for row in rows if row.type == MEMBER_UPDATED}:
             self.sockets.check_members(workspace)
         self.feed.publish(rows)
-
-
-def _api() -> list[Route]:
-    """The routes of each module of `api`."""
-    names = sorted(module.name for module in pkgutil.iter_modules(api.__path__))
-    modules = [importlib.import_module(f"{api.__name__}.{name}") for name in names]
-    return [route for module in modules for route in getattr(module, "routes", ())]
 
 
 def _methods(routes: Iterable[BaseRoute], scope: Scope) -> set[str]:

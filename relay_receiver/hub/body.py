@@ -15,6 +15,7 @@ Json = dict[str, Any]
 
 WHOLE = 2**63
 """Whole numbers are below this, as every database keeps them."""
+_DOCUMENT = "document"
 _DIGITS = re.compile(r"\d{1,18}")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -22,10 +23,16 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 async def read_json(request: Request) -> Json:
     """The JSON object that a request carries; an empty body is an empty object.
 
+    It is read once, before anything else looks at the request: what cannot be read is refused alike everywhere.
+
     Raises:
         Refusal: 400, it is not JSON, too deep, or holds what no database keeps.
     """
-    return parse(await request.body())
+    state: dict[str, Any] = request.scope.setdefault("state", {})
+    if _DOCUMENT not in state:
+        state[_DOCUMENT] = parse(await request.body())
+    found: Json = state[_DOCUMENT]
+    return found
 
 
 def parse(raw: bytes) -> Json:

@@ -21,6 +21,7 @@ class Refusal(RelayError):  # noqa: N818 - a refusal is an answer, not a fault o
         status: int,
         code: str,
         sentence: str,
+        /,
         *,
         retry_after: float | None = None,
         **data: Any,  # noqa: ANN401 - JSON values

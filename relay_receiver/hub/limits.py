@@ -75,16 +75,13 @@ class Bucket:
 class Rates:
     """The rates of PROTOCOL."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.writes = Bucket(
-            "writes", burst=limits.WRITES_PER_MINUTE, per_second=limits.WRITES_PER_MINUTE / 60, clock=clock
-        )
-        self.runs = Bucket(
-            "calls", burst=limits.RUN_CALLS_PER_SECOND, per_second=limits.RUN_CALLS_PER_SECOND, clock=clock
-        )
-        self.enrolments = Bucket(
-            "tries", burst=limits.ENROLMENTS_PER_MINUTE, per_second=limits.ENROLMENTS_PER_MINUTE / 60, clock=clock
-        )
+    def __init__(self, factor: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+        def bucket(what: str, burst: int, seconds: float) -> Bucket:
+            return Bucket(what, burst=int(burst * factor), per_second=burst * factor / seconds, clock=clock)
+
+        self.writes = bucket("writes", limits.WRITES_PER_MINUTE, 60)
+        self.runs = bucket("calls", limits.RUN_CALLS_PER_SECOND, 1)
+        self.enrolments = bucket("tries", limits.ENROLMENTS_PER_MINUTE, 60)
 
 
 def address_of(host: str | None) -> str:

@@ -10,7 +10,8 @@ from relay_receiver.hub.errors import Refusal, malformed
 from relay_receiver.hub.options import HubOptions
 from relay_receiver.wire import limits
 
-ATTACHMENTS = "/api/v1/attachments"
+BASE = "/api/v1"
+ATTACHMENTS = f"{BASE}/attachments"
 DRAINED = 4 * 1024 * 1024
 """Bytes of a refused body that are read and dropped, so that its sender gets to read the answer."""
 

@@ -23,6 +23,8 @@ class HubOptions:
     ping_seconds: float = limits.PING_SECONDS
     close_seconds: float = 10.0
     """How long a reader that is told to go may take to read what it was sent before."""
+    rate_factor: float = 1.0
+    """So many times the rates of PROTOCOL; more than one to measure what the hub itself can do."""
     body_seconds: float = 60.0
     """In which a body must have arrived; ten times as long for an attachment."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from relay_receiver.hub import owner
+from relay_receiver.hub import housekeeping, owner
 from relay_receiver.hub.app import App, build
 from relay_receiver.hub.files import DataLock, private_dir, write_private
 from relay_receiver.hub.listen import Place, listen
@@ -103,7 +103,10 @@ async def _run(options: ServeOptions, place: Place, store: Store, tell: OnReady 
         if tell is not None:
             tell({**facts, "owner": str(made) if made else None, "warning": place.warning})
 
-    await Server(app, shell, place=place, ready=ready).serve(sockets=[place.socket])
+    async with asyncio.TaskGroup() as tasks:
+        keeping = tasks.create_task(housekeeping.keep(store), name="hub-housekeeping")
+        await Server(app, shell, place=place, ready=ready).serve(sockets=[place.socket])
+        keeping.cancel()
 
 
 class Server(uvicorn.Server):
