@@ -1,0 +1,53 @@
+# Everything works from a bare checkout with python3 (3.11 or later, with venv) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 4
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUNTIME := $(VENV)/.runtime
+TESTING := $(VENV)/.testing
+
+.PHONY: help demo test check suite bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(RUNTIME) ## set everything up and show the main job, live, in under a minute
+	@$(BIN)/relay demo $(DEMO)
+
+test: check suite ## set everything up; lint, types, layers, and the whole suite
+
+check: $(TESTING) ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+suite: $(TESTING) ## the tests alone; SUITE="tests/unit -k lease" picks some
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(SUITE)
+
+bench: $(TESTING) ## measure speed and memory, each figure with its floor beside it
+	$(BIN)/python -m benchmarks
+
+lock: $(TESTING) ## pin the requirements anew, with hashes and without addresses
+	$(PIP) install uv
+	$(BIN)/uv pip compile pyproject.toml requirements/build.in $(LOCK) -o requirements/runtime.txt
+	$(BIN)/uv pip compile pyproject.toml requirements/build.in requirements/test.in $(LOCK) -c requirements/runtime.txt -o requirements/test.txt
+LOCK := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -q
+
+clean: ## remove what was set up
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) must be Python 3.11 or later with venv (on Debian: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): $(BIN)/python requirements/runtime.txt pyproject.toml
+	$(PIP) install --no-deps --require-hashes -r requirements/runtime.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TESTING): $(RUNTIME) requirements/test.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/test.txt
+	@touch $@
