@@ -102,6 +102,7 @@ def _alone(folder: Path) -> Iterator[None]:
         raise RelayError(
             f"A hub already runs on {folder}.", code="already_running", hint="relay hub status, or relay hub stop"
         )
+    lock.announce()
     try:
         yield
     finally:

@@ -122,7 +122,9 @@ def withdraw_command(message: str) -> None:
 def settle_command(message: str, outcome: str | None, reason: str, agent: str | None) -> None:
     """End the run of a request whose machine is gone, as a person."""
     if outcome is None:
-        raise RelayError("Say what became of it: --abandon or --retry.", code="usage")
+        raise RelayError(
+            "Say what became of it.", code="usage", hint=f"relay messages settle {message} --abandon --reason TEXT"
+        )
     who = of(profile())
 
     async def ask(hub: "Hub") -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _progress(delivery: Mapping[str, Any]) -> None:
 
 def _text(content: str | None, file: str | None) -> str:
     if (content is None) == (file is None):
-        raise RelayError("Give the text once: --content TEXT or --content-file FILE.", code="usage")
+        raise RelayError("Give the text once.", code="usage", hint="Say --content TEXT, or --content-file FILE.")
     if "-" in {content, file}:
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     return content if content is not None else Path(str(file)).read_text(encoding="utf-8", errors="replace")

@@ -107,6 +107,31 @@ def table(rows: Iterable[Sequence[object]], *, empty: str) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
+_HINTS = {
+    "invite_invalid": "relay invites create, where a person of the channel is: codes are good once, for 10 minutes",
+    "other_kind": "Say --profile NAME to join under another profile.",
+    "operation_reused": "Give another --operation-id, or send the same text again.",
+    "not_found": "relay channels list, or relay messages list",
+    "name_taken": "relay channels list",
+    "stale_rev": "Type it again.",
+    "ended": "relay messages list",
+}
+_HINTS_BY_STATUS = {
+    400: "Type it again with --help, and look at what it takes.",
+    403: "Ask a person of the workspace to do it.",
+    404: "relay channels list",
+    413: "Send it as a file: --attach FILE.",
+    429: "Wait a little, then type it again.",
+    503: "Wait a little, then type it again.",
+}
+
+
+def hint_of(error: RelayError) -> str:
+    """What to do next: the error's own word, else what usually helps."""
+    status = getattr(error, "status", 0)
+    return error.hint or _HINTS.get(error.code) or _HINTS_BY_STATUS.get(status) or "relay doctor"
+
+
 def exit_code(error: RelayError) -> int:
     """The exit code of an error: 2 usage, 3 not connected or refused by the hub, 4 a person, 5 time, else 1."""
     if error.code in _EXITS:
@@ -123,12 +148,11 @@ def report(error: BaseException, *, json_mode: bool, debug: bool) -> int:
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     if json_mode:
-        body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": known.hint, **known.data}
+        body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": hint_of(known), **known.data}
         write_json(body, sys.stderr)
     else:
         sys.stderr.write(f"error: {visible(known.sentence)}\n")
-        if known.hint:
-            sys.stderr.write(f"next: {visible(known.hint)}\n")
+        sys.stderr.write(f"next: {visible(hint_of(known))}\n")
         sys.stderr.flush()
     return exit_code(known)
 

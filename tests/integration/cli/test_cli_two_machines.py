@@ -115,7 +115,7 @@ def test_every_error_on_the_way_is_one_sentence_with_what_to_do(tmp_path: Path) 
             ("messages", "send"): 2,
             ("messages", "show", "nothing"): 3,
             ("messages", "wait", "nothing"): 3,
-            ("channels", "create", "mine"): 3,
+            ("invites", "create"): 3,
         }
         for words, code in cases.items():
             answer = there.relay(*words)
