@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import subprocess
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -135,10 +138,40 @@ async def adapter(binding: Binding, *, detach: bool = False) -> AsyncIterator[tu
         await launcher.close()
 
 
-async def at(place: Callable[[], bool]) -> None:
-    """Wait, without sleeping in a test, until a thread of the model endpoint saw what is wanted."""
-    assert await asyncio.to_thread(place)
+def until(wanted: Callable[[], bool]) -> bool:
+    """Look again and again at what no event tells, such as a file of another process."""
+    between = threading.Event()
+    deadline = time.monotonic() + WITHIN
+    while not wanted():
+        if time.monotonic() > deadline:
+            return False
+        between.wait(0.005)
+    return True
 
 
-def turn_of(execution: str) -> Any:
-    return json.loads(execution)
+@contextmanager
+def other_writer(place: World, thread: str) -> Iterator[None]:
+    """Somebody else's app-server that has the thread."""
+    environment = dict(place.binding().environment)
+    command = [codex_binary(), "app-server"]
+    with subprocess.Popen(
+        command,
+        env=environment,
+        cwd=place.directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        client = {"name": "other", "version": "1"}
+        for name, method, params in (
+            (1, "initialize", {"clientInfo": client}),
+            (2, "thread/resume", {"threadId": thread}),
+        ):
+            server.stdin.write(json.dumps({"id": name, "method": method, "params": params}).encode() + b"\n")
+            server.stdin.flush()
+            answer = next(line for line in map(json.loads, server.stdout) if line.get("id") == name)
+            assert "result" in answer, answer
+        yield
+        server.stdin.close()

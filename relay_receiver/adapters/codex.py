@@ -59,6 +59,8 @@ class CodexAdapter:
         self._binding = binding
         self._launcher = launcher
         self._ledger = Ledger.load(binding.spool)
+        self._boot_before = self._ledger.boot
+        """The boot of the record that was there when this process began; empty where there was none."""
         self._thread = Thread(binding, self._ledger)
         self._session: str | None = None
         self._server: AppServer | None = None
@@ -393,7 +395,7 @@ class CodexAdapter:
     async def _recover_without_lines(self, server: AppServer, execution: str | None, work: Work) -> Recovery:
         """An attempt that no record of a hand-over is about."""
         ledger = self._ledger
-        if execution is None and ledger.present and ledger.key != work.key and ledger.boot == identity.boot_id():
+        if execution is None and ledger.key != work.key and self._boot_before == identity.boot_id():
             return NeverStarted(proof="the record that is written before a hand-over was not written")
         reference = Reference.parse(execution)
         turn = Turn(key=work.key, thread=reference.thread or self._thread.id, id=reference.turn)

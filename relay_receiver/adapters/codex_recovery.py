@@ -41,10 +41,10 @@ def judge(look: Look, *, now: float) -> Recovery:
 
 
 def _find(look: Look) -> Mapping[str, Any] | None:
-    turns: Sequence[Mapping[str, Any]] = look.turns or ()
-    for turn in reversed(turns):
-        same: bool = look.turn.id is not None and turn.get("id") == look.turn.id
-        if same or any(item.get("clientId") == look.turn.key for item in turn.get("items", ())):
+    for turn in reversed(list[Mapping[str, Any]](look.turns or ())):
+        if look.turn.id is not None and turn.get("id") == look.turn.id:
+            return turn
+        if any(item.get("clientId") == look.turn.key for item in turn.get("items", ())):
             return turn
     return None
 

@@ -4,7 +4,7 @@ What it answers is decided by the last line `model: VERB REST` in the newest mes
 
     say TEXT          answer with TEXT                      nothing           end without a word
     note TEXT         commentary, then the final answer     big N             answer with N characters
-    hold NAME         answer once `release(NAME)` is called
+    hold NAME VERB..  do VERB once `release(NAME)` is called
     begin NAME        begin a message, go on at `release(NAME)`
     run CMD           run a command in the sandbox          escalate CMD      ask to run it outside
     tool NS/NAME JSON call a tool                           cut               break the stream off
@@ -122,7 +122,10 @@ class _Exchange(BaseHTTPRequestHandler):
             self._open()
             self._items([_message(f"after the tool: {json.dumps(outputs[-1])[-2000:]}")])
         else:
-            getattr(self, f"_do_{verb}", self._do_say)(rest)
+            self._do(verb, rest)
+
+    def _do(self, verb: str, rest: str) -> None:
+        getattr(self, f"_do_{verb}", self._do_say)(rest)
 
     # One method a verb.
 
@@ -143,9 +146,10 @@ class _Exchange(BaseHTTPRequestHandler):
         self._items([_message("x" * int(rest))])
 
     def _do_hold(self, rest: str) -> None:
-        self._open()
-        if self.endpoint.gate(rest).wait(HOLD_SECONDS):
-            self._items([_message(f"held {rest}")])
+        name, _, after = rest.partition(" ")
+        if self.endpoint.gate(name).wait(HOLD_SECONDS):
+            verb, _, more = (after or f"say held {name}").partition(" ")
+            self._do(verb, more)
 
     def _do_begin(self, rest: str) -> None:
         self._open()

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -6,7 +7,7 @@ from relay_receiver.adapters import codex_requests
 from relay_receiver.adapters.jsonrpc import Call
 
 
-def asked(method, name=0, **params):
+def asked(method: str, name: str | int = 0, **params: Any) -> Call:
     return Call(id=name, method=method, params=params)
 
 
@@ -21,12 +22,12 @@ def asked(method, name=0, **params):
         ("execCommandApproval", {"decision": "denied"}),
     ],
 )
-def test_each_question_is_declined_so_that_the_turn_goes_on(method, answer):
+def test_each_question_is_declined_so_that_the_turn_goes_on(method: str, answer: dict[str, Any]) -> None:
     assert json.loads(codex_requests.decline(asked(method, 7))) == {"id": 7, "result": answer}
 
 
 @pytest.mark.parametrize("method", ["item/tool/call", "attestation/generate", "something/new"])
-def test_what_is_not_known_gets_an_error_at_once(method):
+def test_what_is_not_known_gets_an_error_at_once(method: str) -> None:
     line = json.loads(codex_requests.decline(asked(method, "s")))
     assert line["id"] == "s"
     assert line["error"]["code"] == -32601
@@ -42,5 +43,5 @@ def test_what_is_not_known_gets_an_error_at_once(method):
         (asked("something/new"), "something/new"),
     ],
 )
-def test_what_was_asked_is_told_in_one_line(request_, words):
+def test_what_was_asked_is_told_in_one_line(request_: Any, words: str) -> None:
     assert words in codex_requests.describe(request_)
