@@ -18,7 +18,8 @@ asked = json.loads(sys.stdin.read())
 home = {home!r}
 with open(os.path.join(home, "jobs"), "a") as log:
     log.write(os.environ.get("RELAY_JOB", "") + "\\n")
-while "hold" in asked["prompt"] and not os.path.exists(os.path.join(home, "release")):
+said = asked["prompt"].rpartition("This is for you:")[2]
+while "hold" in said and not os.path.exists(os.path.join(home, "release")):
     time.sleep(0.01)
 print(json.dumps({{"text": "did it"}}))
 """
