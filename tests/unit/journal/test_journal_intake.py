@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support_journal import ME, arrive, job_of, opened, said, statements
 
-from relay_receiver.jobs.job import job_id
+from relay_receiver.jobs.job import Job, job_id
 from relay_receiver.jobs.state import JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import binding as bindings
@@ -24,17 +24,24 @@ def position(journal: Journal) -> tuple[Any, Any]:
     return binding.cursor, binding.watermark
 
 
+def whole_life(conn: Connection, job: Job) -> None:
+    jobs.submit(conn, job.id, holder="h1", fence="f1", run_claim=job.claim, at=20.0)
+    jobs.move(conn, job.id, JobEvent.OUTPUT, at=30.0, who="adapter", outcome="completed", body="{}")
+    jobs.posted(conn, job.id, result=f"answer-{job.event}", at=31.0)
+
+
 def finish(journal: Journal, number: int) -> None:
     """Take one job all the way, in one commit."""
+    journal.write_now(whole_life, job_of(journal, number))
 
-    def whole(conn: Connection) -> None:
-        job = jobs.of_message(conn, f"m{number}")
-        assert job is not None
-        jobs.submit(conn, job.id, holder="h1", fence="f1", run_claim=job.claim, at=20.0)
-        jobs.move(conn, job.id, JobEvent.OUTPUT, at=30.0, who="adapter", outcome="completed", body="{}")
-        jobs.posted(conn, job.id, result=f"answer-{number}", at=31.0)
 
-    journal.write_now(whole)
+def drain(conn: Connection) -> list[int]:
+    """Take every job all the way, in the order of the queue; their numbers."""
+    done = []
+    while (job := jobs.next_queued(conn).job) is not None:
+        whole_life(conn, job)
+        done.append(job.event)
+    return done
 
 
 def test_a_batch_its_jobs_and_its_cursor_are_one_commit(tmp_path: Path) -> None:
@@ -179,10 +186,7 @@ def test_a_flood_of_agents_during_a_pause_loses_nothing_and_shuts_no_person_out(
     assert following.job.event == 1001
 
     journal.write_now(bindings.change, chain_limit=10_000)
-    done = []
-    while (following := journal.read_now(jobs.next_queued)).job is not None:
-        done.append(following.job.event)
-        finish(journal, following.job.event)
+    done = journal.write_now(drain)
     assert done == [*range(1, 601), *range(1001, 1301)]
     assert journal.read_now(jobs.counts)["received"] == 0
     journal.close()
