@@ -1,4 +1,4 @@
-"""A small world for tests: a real hub process, a person, agents with real receivers, and a program that logs its starts."""
+"""A small world for tests: a real hub, a person, agents with real receivers, and a program that logs its starts."""
 
 import asyncio
 import contextlib
@@ -52,7 +52,7 @@ def until(condition: Callable[[], Any], *, seconds: float = 20.0, what: str = "i
     while time.monotonic() < end:
         if found := condition():
             return found
-        time.sleep(0.01)  # noqa: TID251 - another process is watched from outside
+        time.sleep(0.01)
     raise AssertionError(f"{what} did not come about within {seconds} s")
 
 
@@ -90,7 +90,7 @@ class World:
         ]
         with (self.home.parent / "hub.log").open("ab") as log:
             self.hub = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        until(lambda: ready.exists() or self.hub and self.hub.poll() is not None, what="the hub")
+        until(lambda: ready.exists() or (self.hub and self.hub.poll() is not None), what="the hub")
         assert ready.exists(), (self.home.parent / "hub.log").read_text()
         self.url = json.loads(ready.read_text())["url"]
         self.port = int(self.url.rsplit(":", 1)[1])

@@ -3,10 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support_world import World, until, world
+from support_world import until, world
 
 from relay_receiver.client import profiles
 from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
 
 
 def test_a_request_comes_back_as_one_result(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_agents_pause_after_the_limit_and_a_person_goes_first_and_resumes(tmp_pa
         person = w.say("task=mine", mentions=[me])
         for message in asked[2:]:
             w.until_stage(message["id"], "answered")
-        assert w.starts()[2].startswith(_job(w, bob, person["id"]))
+        assert w.starts()[2].startswith(_job(bob, person["id"]))
         assert len(w.starts()) == 5
 
 
@@ -98,14 +99,14 @@ def test_cancelled_withdrawn_and_quiet_end_visibly(tmp_path: Path) -> None:
         until(w.starts, what="the start of the job")
         w.do("owner", lambda hub: hub.withdraw(queued["id"]))
         assert w.stage(queued["id"]) == "withdrawn"
-        verbs.cancel(bob, _job(w, bob, running["id"]))
+        verbs.cancel(bob, _job(bob, running["id"]))
         w.until_stage(running["id"], "cancelled")
         silent = w.ask(bob, "say-nothing")
         w.until_stage(silent["id"], "quiet")
         assert len(w.starts()) == 2
 
 
-def _job(w: World, target: verbs.Target, message: str) -> str:
+def _job(target: Target, message: str) -> str:
     return next(
         job["id"] for job in until(lambda: verbs.jobs(target)["jobs"], what="jobs") if job["message"] == message
     )
