@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from relay_receiver.processes import files
+from relay_receiver.wire.errors import RelayError
 
 FILE = "agent.ledger"
 
@@ -66,7 +67,7 @@ class Ledger:
                 "turn",
             }
             return cls(path=path, present=True, **{name: value[name] for name in names})
-        except (OSError, ValueError, KeyError, TypeError):
+        except (RelayError, OSError, ValueError, KeyError, TypeError):
             return cls(path=path)
 
     def save(self, *, durable: bool = False) -> None:

@@ -41,7 +41,7 @@ def judge(look: Look, *, now: float) -> Recovery:
 
 
 def _find(look: Look) -> Mapping[str, Any] | None:
-    for turn in reversed(list[Mapping[str, Any]](look.turns or ())):
+    for turn in (look.turns or ())[::-1]:
         if look.turn.id is not None and turn.get("id") == look.turn.id:
             return turn
         if any(item.get("clientId") == look.turn.key for item in turn.get("items", ())):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support_codex import World, adapter, other_writer, until, work, world
 
-from relay_receiver.adapters import codex_thread
+from relay_receiver.adapters import codex, codex_thread
 from relay_receiver.adapters.base import (
     Accepted,
     AdapterUnusable,
@@ -20,6 +20,7 @@ from relay_receiver.adapters.base import (
     Recovery,
     Refused,
     Result,
+    Started,
     StillRunning,
     Unprovable,
 )
@@ -44,6 +45,18 @@ async def main():
         await asyncio.Event().wait()
 
 asyncio.run(main())
+"""
+
+FLOOD = """
+import json, os, sys
+sandbox = {"type": "workspaceWrite", "networkAccess": False}
+loaded = {"sandbox": sandbox, "approvalPolicy": "on-request", "approvalsReviewer": "user", "cwd": os.getcwd()}
+answers = {"thread/start": {"thread": {"id": "T"}, **loaded}, "turn/start": {"turn": {"id": "U"}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"id": asked.get("id"), "result": answers.get(asked["method"], {})}), flush=True)
+    while asked["method"] == "turn/start":
+        print(json.dumps({"method": "warning", "params": {"message": "x" * 1000000}}), flush=True)
 """
 
 
@@ -112,6 +125,51 @@ def test_a_turn_that_ended_while_no_receiver_was_there_is_found_finished(tmp_pat
         session, _ = asyncio.run(first(place))
         place.model.release("g")
         asyncio.run(second(place, session, None))
+
+
+def test_the_lines_of_a_long_turn_are_cut_while_it_runs_and_it_is_still_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codex, "CUT_BYTES", 1)
+
+    async def first(place: World) -> str | None:
+        async with adapter(place.binding(), detach=True) as (made, heard):
+            session = await made.open(None)
+            assert isinstance(await made.submit(work("j", "model: begin g")), Accepted)
+            await heard.until(lambda event: isinstance(event, Started))
+            assert await asyncio.to_thread(until, lambda: b"turn/start" not in lines(place))
+            return session
+
+    async def second(place: World, session: str | None) -> None:
+        async with adapter(place.binding()) as (made, heard):
+            await made.open(session)
+            assert isinstance(await made.recover(None, work("j", "")), StillRunning)
+            assert Started(key="j.1") == await heard.until(lambda event: isinstance(event, Started))
+            place.model.release("g")
+            assert (await heard.end("j.1")).text == "begun g"
+
+    def lines(place: World) -> bytes:
+        return (place.spool / "agent.lines").read_bytes()
+
+    with world(tmp_path) as place:
+        asyncio.run(second(place, asyncio.run(first(place))))
+
+
+def test_more_than_the_bound_fails_the_job_with_the_reason(tmp_path: Path) -> None:
+    flood = tmp_path / "flood"
+    flood.write_text(f"#!{sys.executable}\n{FLOOD}")
+    flood.chmod(0o755)
+
+    async def check(place: World) -> None:
+        async with adapter(place.binding(argv=[str(flood)])) as (made, heard):
+            await made.open(None)
+            assert isinstance(await made.submit(work("j", "anything")), Accepted)
+            end = await heard.end("j.1")
+            assert end.result is Result.FAILED
+            assert "20 MiB" in end.reason
+
+    with world(tmp_path) as place:
+        asyncio.run(check(place))
 
 
 def test_an_approval_asked_while_no_receiver_was_there_is_declined_on_return(tmp_path: Path) -> None:
