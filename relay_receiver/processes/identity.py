@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import platform
 import sys
 import time
 import uuid
@@ -129,7 +130,9 @@ def machine_id() -> str:
                 return text
         except (OSError, ValueError):
             continue
-    return f"node-{uuid.getnode():012x}"
+    hardware = uuid.getnode()
+    made_up = hardware >> 40 & 1
+    return f"host-{platform.node()}" if made_up else f"node-{hardware:012x}"
 
 
 def started_by(nonce: str) -> list[int]:

@@ -16,8 +16,10 @@ from relay_receiver.adapters.base import Binding as AdapterBinding
 from relay_receiver.client.hub import Hub
 from relay_receiver.client.profiles import Profile
 from relay_receiver.client.rest import Rest
+from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.journal import binding as bindings
+from relay_receiver.journal import jobs
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal
 from relay_receiver.processes import environment, files, identity, paths
@@ -82,7 +84,7 @@ class Receiver:
         self, journal: Journal, binding: Binding, launcher: Launcher, ready: Callable[[dict[str, Any]], None]
     ) -> None:
         situation = Situation()
-        adapter = self._adapter(binding, launcher)
+        adapter = self._adapter(binding, launcher, journal.read_now(jobs.in_flight))
         proves = adapter.proves
         situation.proves = {
             "neverStarted": proves.never_started,
@@ -105,7 +107,7 @@ class Receiver:
             )
             await self._supervise(parts, ready)
 
-    def _adapter(self, binding: Binding, launcher: Launcher) -> Adapter:
+    def _adapter(self, binding: Binding, launcher: Launcher, in_flight: Job | None) -> Adapter:
         adapter: Adapter = registry.load(binding.adapter)(
             AdapterBinding(
                 settings={"argv": list(binding.argv), "network": binding.network, "tools": binding.tools},
@@ -113,6 +115,10 @@ class Receiver:
                 environment=environment.build(binding.env),
                 spool=files.private_dir(self._folder / "spool"),
                 runtime=self._runtime,
+                evidence={
+                    "started": in_flight is not None and in_flight.started_at is not None,
+                    "finished_turns": binding.finished_turns,
+                },
             ),
             launcher,
         )

@@ -53,7 +53,8 @@ def settle(
             hint=f"relay receiver job {job_id}",
         )
     if verb is Verb.RETRY:
-        return jobs.requeue(conn, job_id, JobEvent.RETRY, at=at, who=who, why=reason or "run again on a person's word")
+        jobs.requeue(conn, job_id, JobEvent.RETRY, at=at, who=who, why=reason or "run again on a person's word")
+        return jobs.set_columns(conn, job_id, cancel=None)
     if verb is Verb.ACCEPT:
         end = results.Ending(outcome=Outcome.COMPLETED, text=_accepted_text(job, text))
     else:

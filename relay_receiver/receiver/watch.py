@@ -159,8 +159,11 @@ class Watch:
         """Take the end of the attempt."""
         job, memory = self._hand.held(), self._hand.memory
         unknown = job.state is JobState.UNKNOWN
-        if event.result is Result.REFUSED and event.refused is not None and not unknown:
+        untouched = job.state in {JobState.SUBMITTING, JobState.RUNNING} and job.started_at is None
+        if event.result is Result.REFUSED and event.refused is not None and untouched:
             await self._refused(event.refused)
+        elif event.result is Result.REFUSED and not unknown:
+            await self._hand.finish(results.ending(event), evidence=event.evidence)
         elif event.result in {Result.UNKNOWN, Result.REFUSED}:
             if not unknown:
                 await self._hand.lose(event.reason, event.evidence, event.text or None)
