@@ -6,7 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import click
 from relay_receiver.cli import output
 from relay_receiver.cli.acting import of
 from relay_receiver.cli.options import Command
+from relay_receiver.cli.output import aimed
 from relay_receiver.client import profiles
 from relay_receiver.client.address import is_loopback
 from relay_receiver.client.profiles import Profile
@@ -135,10 +136,13 @@ def _receivers() -> Iterator[Check]:
         aim = Target(found["profile"], found["workspace"], found["channel"])
         try:
             now = verbs.status(aim)
+            check = wake(name, now)
         except RelayError as error:
             yield Check(about=name, ok=False, detail=error.sentence, mend=error.hint)
             continue
-        yield wake(name, now)
+        yield replace(
+            check, mend=aimed(check.mend, profile=aim.profile, channel=found.get("channelName")) if check.mend else None
+        )
         yield from _directory(name, now, (paths.home(), aim.runtime))
 
 
@@ -146,7 +150,6 @@ def wake(name: str, now: Mapping[str, Any]) -> Check:
     """Whether a request would truly be worked on now, without anybody's help."""
     state = str(now.get("state"))
     chain = now.get("chain") or {}
-    flag = f"--channel {now['channelName']}" if now.get("channelName") else ""
     if now.get("wake") == "manual":
         why, mend = "wake is manual: messages are stored and nothing runs", "relay receiver settings --wake addressed"
     elif state == "stopped":
@@ -164,7 +167,7 @@ def wake(name: str, now: Mapping[str, Any]) -> Check:
         mend = "relay receiver logs"
     else:
         return Check(about=name, ok=True, detail=f"automatic wake works ({now.get('wake')}, {state})")
-    return Check(about=name, ok=False, detail=why, mend=f"{mend} {flag}".strip())
+    return Check(about=name, ok=False, detail=why, mend=mend)
 
 
 def _directory(name: str, now: Mapping[str, Any], ours: Iterable[Path]) -> Iterator[Check]:

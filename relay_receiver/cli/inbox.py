@@ -84,9 +84,9 @@ def _show(event: Mapping[str, Any]) -> None:
         return
     data = event.get("data") or {}
     message = data.get("message")
-    if message:
+    if isinstance(message, Mapping):
         line = f"{message['author']['name']} ({message['kind']}): {message['content']}"
     else:
-        line = f"{event['type']} {data.get('id') or data.get('messageId')} {data.get('stage', '')}"
+        line = " ".join([str(event["type"]), *(str(value) for value in data.values() if isinstance(value, str))])
     sys.stdout.write(visible(line) + "\n")
     sys.stdout.flush()

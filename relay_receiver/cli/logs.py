@@ -9,27 +9,15 @@ _PAUSE_SECONDS = 0.3
 
 
 def tail(path: Path, count: int) -> list[str]:
-    """The last lines of a log; none where it does not exist yet."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            data, at = b"", size
-            while at > 0 and data.count(b"\n") <= count:
-                step = min(_BLOCK, at)
-                at -= step
-                file.seek(at)
-                data = file.read(step) + data
-    except FileNotFoundError:
-        return []
-    return data.decode("utf-8", "replace").splitlines()[-count:]
+    """The last whole lines of a log; none where it does not exist yet."""
+    return _end(path, count)[0]
 
 
 def follow(path: Path, count: int) -> None:
     """Print the last lines and go on as the log grows, also over its rotation; until interrupted."""
-    for line in tail(path, count):
-        sys.stdout.write(line + "\n")
+    lines, at, inode = _end(path, count)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
-    at, inode = _place(path)
     while True:
         size, now = _place(path)
         if now != inode or size < at:
@@ -43,6 +31,22 @@ def follow(path: Path, count: int) -> None:
             sys.stdout.write(whole.decode("utf-8", "replace"))
             sys.stdout.flush()
         time.sleep(_PAUSE_SECONDS)
+
+
+def _end(path: Path, count: int) -> tuple[list[str], int, int]:
+    """The last whole lines, the position after them, and which file it was."""
+    size, inode = _place(path)
+    if not size:
+        return [], 0, inode
+    data, at = b"", size
+    with path.open("rb") as file:
+        while at > 0 and data.count(b"\n") <= count:
+            step = min(_BLOCK, at)
+            at -= step
+            file.seek(at)
+            data = file.read(step) + data
+    whole = data[: data.rfind(b"\n") + 1]
+    return whole.decode("utf-8", "replace").splitlines()[-count:], size - len(data) + len(whole), inode
 
 
 def _place(path: Path) -> tuple[int, int]:

@@ -65,7 +65,6 @@ def relay() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are told on stderr, never raised."""
     output.steady(sys.stdout, sys.stderr)
-    json_mode, debug = output.wants_json(argv), "--debug" in argv
     try:
         with relay.make_context("relay", list(argv)) as ctx:
             relay.invoke(ctx)
@@ -78,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
         output.silence()
         return output.DONE
     except Exception as error:  # noqa: BLE001 - the edge: whatever happens is said in one sentence
-        return output.report(error, json_mode=json_mode, debug=debug)
+        return output.report(error, argv)
     return output.DONE
 
 

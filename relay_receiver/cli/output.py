@@ -44,13 +44,18 @@ def as_json() -> bool:
 
 def wants_json(argv: Sequence[str]) -> bool:
     """The same before the arguments were understood."""
-    said = None
+    return (typed(argv, "--output") or (TEXT if sys.stdout.isatty() else JSON)) == JSON
+
+
+def typed(argv: Sequence[str], option: str) -> str | None:
+    """The last value that was typed for an option, before the arguments were understood."""
+    found = None
     for place, word in enumerate(argv):
-        if word == "--output" and place + 1 < len(argv):
-            said = argv[place + 1]
-        elif word.startswith("--output="):
-            said = word.partition("=")[2]
-    return (said or (TEXT if sys.stdout.isatty() else JSON)) == JSON
+        if word == option and place + 1 < len(argv):
+            found = argv[place + 1]
+        elif word.startswith(f"{option}="):
+            found = word.partition("=")[2]
+    return found
 
 
 def steady(*streams: TextIO) -> None:
@@ -79,16 +84,19 @@ def emit(value: object, text: str | Iterable[str] = (), *, then: str | None = No
     sys.stdout.flush()
 
 
-def aimed(line: str) -> str:
-    """A line to type, for the same profile and channel as the command that runs."""
+def aimed(line: str, *, profile: str | None = None, channel: str | None = None) -> str:
+    """A line to type, for this profile and channel, or those of the command that runs."""
     ctx = click.get_current_context(silent=True)
     if ctx is None or not line.startswith("relay "):
         return line
-    channel = ctx.params.get("channel")
-    if channel and line.startswith("relay receiver ") and "--channel" not in line:
-        line += f" --channel {shlex.quote(channel)}"
-    said = common().profile
-    return f"{line} --profile {shlex.quote(said)}" if said and "--profile" not in line else line
+    where, who = channel or ctx.params.get("channel"), profile or common().profile
+    if where and line.startswith("relay receiver ") and "--channel" not in line:
+        line += f" --channel {shlex.quote(where)}"
+    return _for(who, line)
+
+
+def _for(profile: str | None, line: str) -> str:
+    return f"{line} --profile {shlex.quote(profile)}" if profile and "--profile" not in line else line
 
 
 def note(line: str) -> None:
@@ -139,20 +147,23 @@ def exit_code(error: RelayError) -> int:
     return REFUSED if isinstance(getattr(error, "status", None), int) else ERROR
 
 
-def report(error: BaseException, *, json_mode: bool, debug: bool) -> int:
+def report(error: BaseException, argv: Sequence[str]) -> int:
     """Say an error on stderr, once: one sentence and what to do next. Returns the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         sys.stderr.write(error.format_message() + "\n")
         return USAGE
     known = error if isinstance(error, RelayError) else _unforeseen(error)
-    if debug:
+    if "--debug" in argv:
         traceback.print_exception(error, file=sys.stderr)
-    if json_mode:
-        body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": hint_of(known), **known.data}
+    hint = hint_of(known)
+    if hint.startswith("relay ") and "," not in hint:
+        hint = _for(typed(argv, "--profile"), hint)
+    if wants_json(argv):
+        body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": hint, **known.data}
         write_json(body, sys.stderr)
     else:
         sys.stderr.write(f"error: {visible(known.sentence)}\n")
-        sys.stderr.write(f"next: {visible(hint_of(known))}\n")
+        sys.stderr.write(f"next: {visible(hint)}\n")
         sys.stderr.flush()
     return exit_code(known)
 

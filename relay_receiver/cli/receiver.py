@@ -218,8 +218,9 @@ def settings(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click'
     """Show the settings, or change them from the next job on."""
     changes = {name: value for name, value in said.items() if value not in (None, ())}
     chosen = profile()
-    answer = verbs.settings(target(chosen, channel), **changes)
-    emit(answer, told.facts(answer), then="relay receiver status")
+    aim = target(chosen, channel)
+    answer = verbs.settings(aim, **changes) if changes else verbs.status(aim)
+    emit(answer, told.limits(answer), then="relay receiver status")
 
 
 @receiver.command()

@@ -9,7 +9,7 @@ import click
 from relay_receiver.cli.acting import of, profile
 from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import Group, channel_option
-from relay_receiver.cli.output import emit, table
+from relay_receiver.cli.output import aimed, emit, table
 from relay_receiver.cli.receiver import target
 from relay_receiver.cli.told import STOPPED, next_step
 from relay_receiver.client import profiles
@@ -39,7 +39,7 @@ def status(ctx: click.Context) -> None:
     lines += [f"profile: {each['name']} as {each.get('agent') or each.get('error')}" for each in known]
     rows = [(r.get("profile"), r.get("channelName"), r.get("adapter"), r.get("state"), r.get("pid")) for r in receivers]
     lines += ["receivers:", *(f"  {line}" for line in table(rows, empty="none"))]
-    then = next_step(needs[0]) if needs else _first_step(value)
+    then = _aimed(next_step(needs[0]), needs[0]) if needs else _first_step(value)
     emit(value, lines, then=then)
 
 
@@ -66,7 +66,20 @@ def _first_step(value: dict[str, Any]) -> str:
         return "relay hub owner-code" if value["hub"].get("url") else "relay hub start"
     if all(each.get("role") != "agent" for each in value["profiles"]):
         return "relay channels create lab"
-    return "relay receiver status" if value["receivers"] else "relay receiver start"
+    if value["receivers"]:
+        return _aimed("relay receiver status", value["receivers"][0])
+    return "relay receiver start"
+
+
+def _aimed(line: str, receiver: dict[str, Any]) -> str:
+    """The line for that receiver: with its profile and channel where there are several."""
+    alone = len(profiles.names()) == 1
+    channels = () if alone else profiles.load(receiver["profile"]).channels
+    return aimed(
+        line,
+        profile=None if alone else receiver["profile"],
+        channel=receiver.get("channelName") if len(channels) > 1 else None,
+    )
 
 
 @status.command("set")

@@ -49,7 +49,8 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
         yield f"job: {job['id']} {job['state']} (attempt {job['attempt']}){stalled}"
     if now.get("transport"):
         name, why = now["transport"].get("name"), now["transport"].get("why")
-        yield f"hub: {name} ({why}); lease {(now.get('lease') or {}).get('state')}"
+        said = f"{name} ({why})" if why else name
+        yield f"hub: {said}; lease {(now.get('lease') or {}).get('state')}"
     if now.get("refused"):
         yield f"refused: {now['refused']['why']}; next try {now['refused'].get('nextTry') or 'later'}"
     if now.get("lastError"):
@@ -63,12 +64,21 @@ def job(answer: Mapping[str, Any]) -> list[str]:
         f"{name}: {answer[name]}" for name in ("message", "author", "outcome", "error", "result") if answer.get(name)
     ]
     for event in answer.get("history") or []:
-        move = f"{event.get('from')} -> {event.get('to')}" if event.get("from") != event.get("to") else event.get("to")
+        before, after = event.get("from"), event.get("to")
+        move = after if before in {None, after} else f"{before} -> {after}"
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
     lines += [f"evidence: {name}: {value}" for name, value in (answer.get("evidence") or {}).items()]
     if answer.get("text"):
         lines += ["", *str(answer["text"]).splitlines()]
     return lines
+
+
+def limits(answer: Mapping[str, Any]) -> list[str]:
+    """A status with the settings that can be changed while it runs."""
+    times = [
+        f"{name} {short(answer[f'{name}Seconds'])}" for name in ("ceiling", "stall") if answer.get(f"{name}Seconds")
+    ]
+    return [*status(answer), f"limits: {', '.join(times)}"]
 
 
 def facts(answer: Mapping[str, Any]) -> list[str]:
@@ -77,9 +87,7 @@ def facts(answer: Mapping[str, Any]) -> list[str]:
     for name, value in answer.items():
         if value in (None, "", [], {}, ()):
             continue
-        if name.endswith("Seconds") and isinstance(value, int | float):
-            lines.append(f"{name.removesuffix('Seconds')}: {short(value)}")
-        elif isinstance(value, list | tuple):
+        if isinstance(value, list | tuple):
             lines.append(f"{name}: {' '.join(str(each) for each in value)}")
         elif not isinstance(value, Mapping):
             lines.append(f"{name}: {value}")

@@ -46,6 +46,14 @@ def test_two_machines_tonight(tmp_path: Path) -> None:
         assert here.ok("doctor")["ok"]
         assert "automatic wake works" in there.text("doctor")
 
+        changed = there.ok("receiver", "settings", "--chain-limit", "5", "--ceiling", "30m")
+        assert (changed["chain"]["limit"], changed["ceilingSeconds"]) == (5, 1800)
+        assert "chain 0 of 5" in there.text("receiver", "settings")
+        assert there.ok("receiver", "resume")["chain"]["paused"] is False
+        assert there.ok("receiver", "restart")["state"] == "ready"
+        refused = there.relay("receiver", "settle", job["id"], "--retry", "--profile", "bob")
+        assert (refused.code, refused.err["hint"]) == (1, f"relay receiver job {job['id']} --profile bob")
+
         assert there.ok("receiver", "stop")["state"] == "stopped"
         sent = here.ok("messages", "send", "--to", "bob", "--content", "later")
         waited = here.relay("messages", "wait", sent["id"], "--timeout", "0.3")
@@ -91,6 +99,16 @@ def test_the_long_way(tmp_path: Path) -> None:
             assert there.ok("status", "set", "--mode", "available", "--text", "here")["mode"] == "available"
             [declared] = here.ok("status", "show")["statuses"]
             assert declared["text"] == "here"
+            [delivery] = here.ok("inbox", "pull", "--new")["deliveries"]
+            here.ok("messages", "send", "--content", "hi @bob", "--attach", str(there.program))
+            [delivery] = here.ok("inbox", "pull")["deliveries"]
+            assert delivery["events"][0]["data"]["message"]["attachments"]
+            here.ok("inbox", "ack", delivery["subscription"], delivery["cursor"])
+            assert here.ok("inbox", "pull")["deliveries"][0]["events"] == []
+            here.ok("profile", "update", "--signature", "first")
+            assert here.ok("profile", "show")["identity"]["signature"] == "first"
+            assert there.ok("channels", "leave", "--channel", "lab")["left"]
+            assert there.ok("whoami")["channels"] == []
         finally:
             serving.terminate()
             serving.wait(timeout=20)
