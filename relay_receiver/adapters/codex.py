@@ -134,7 +134,11 @@ class CodexAdapter:
             return
         self._hand = None
         self._ledger.key, self._ledger.turn, self._ledger.position = "", {}, self._position
-        self._ledger.save()
+        try:
+            self._ledger.save()
+        except OSError as error:
+            log.warning("the record of the hand-over could not be closed: %s", error)
+            return
         if self._server is not None:
             self._uncut = 0
             await self._server.cut(self._position)
@@ -195,6 +199,9 @@ class CodexAdapter:
         except (ServerEnded, TimeoutError, Fault) as error:
             log.info("the app-server that was there is of no use: %s", error)
             await server.caught_up()
+        except BaseException:
+            await server.close(detach=True)
+            raise
         finally:
             self._replaying = False
         await server.close(detach=False)
@@ -303,6 +310,7 @@ class CodexAdapter:
         if hand is None:
             return
         hand.heard()
+        self._ledger.worked = self._ledger.worked or hand.turn.ended is not None
         if self._replaying:
             return
         for event in events:
@@ -327,7 +335,6 @@ class CodexAdapter:
     def _conclude(self, hand: Hand) -> None:
         if self._server is not None and hand.end is None:
             self._server.beside(hand.conclude(self._server, self._thread), "codex conclude")
-        self._ledger.worked = True
 
     def _snapshot(self, turn: Turn) -> None:
         """Write down what the lines so far came to; many of them are cut then."""

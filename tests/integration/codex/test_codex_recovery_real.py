@@ -15,6 +15,7 @@ from relay_receiver.adapters.base import (
     Accepted,
     AdapterUnusable,
     Finished,
+    HandoverLost,
     NeverStarted,
     Progress,
     Recovery,
@@ -47,7 +48,7 @@ async def main():
 asyncio.run(main())
 """
 
-FLOOD = """
+ONE_LONG_LINE = """
 import json, os, sys
 sandbox = {"type": "workspaceWrite", "networkAccess": False}
 loaded = {"sandbox": sandbox, "approvalPolicy": "on-request", "approvalsReviewer": "user", "cwd": os.getcwd()}
@@ -55,8 +56,8 @@ answers = {"thread/start": {"thread": {"id": "T"}, **loaded}, "turn/start": {"tu
 for line in sys.stdin:
     asked = json.loads(line)
     print(json.dumps({"id": asked.get("id"), "result": answers.get(asked["method"], {})}), flush=True)
-    while asked["method"] == "turn/start":
-        print(json.dumps({"method": "warning", "params": {"message": "x" * 1000000}}), flush=True)
+    if asked["method"] == "turn/start":
+        print(json.dumps({"method": "warning", "params": {"message": "x" * 21_000_000}}), flush=True)
 """
 
 
@@ -155,13 +156,13 @@ def test_the_lines_of_a_long_turn_are_cut_while_it_runs_and_it_is_still_found(
         asyncio.run(second(place, asyncio.run(first(place))))
 
 
-def test_more_than_the_bound_fails_the_job_with_the_reason(tmp_path: Path) -> None:
-    flood = tmp_path / "flood"
-    flood.write_text(f"#!{sys.executable}\n{FLOOD}")
-    flood.chmod(0o755)
+def test_a_line_over_the_bound_fails_the_job_with_the_reason(tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    endless.write_text(f"#!{sys.executable}\n{ONE_LONG_LINE}")
+    endless.chmod(0o755)
 
     async def check(place: World) -> None:
-        async with adapter(place.binding(argv=[str(flood)])) as (made, heard):
+        async with adapter(place.binding(argv=[str(endless)])) as (made, heard):
             await made.open(None)
             assert isinstance(await made.submit(work("j", "anything")), Accepted)
             end = await heard.end("j.1")
@@ -192,6 +193,67 @@ def test_an_approval_asked_while_no_receiver_was_there_is_declined_on_return(tmp
         place.model.release("g")
         assert until(lambda: b"requestApproval" in lines.read_bytes())
         asyncio.run(second(place, session))
+
+
+def kill_everything(place: World) -> None:
+    kept = Kept.read(place.spool, "agent")
+    assert kept is not None
+    assert kept.child is not None
+    os.kill(kept.keeper.pid, signal.SIGKILL)
+    os.killpg(kept.child.pid, signal.SIGKILL)
+
+
+def test_a_turn_that_completed_before_everything_died_is_finished_by_codex_own_record(tmp_path: Path) -> None:
+    async def second(place: World, session: str) -> None:
+        async with adapter(place.binding()) as (made, _):
+            await made.open(session)
+            found = await made.recover(None, work("j", ""))
+            assert isinstance(found, Finished)
+            assert (found.result, found.text) == (Result.COMPLETED, "held g")
+
+    with world(tmp_path) as place:
+        session, _ = hold(place, tmp_path, "model: hold g")
+        place.model.release("g")
+        assert until(lambda: b"turn/completed" in (place.spool / "agent.lines").read_bytes())
+        kill_everything(place)
+        asyncio.run(second(place, session))
+
+
+def test_a_turn_in_the_middle_of_which_everything_died_is_unknown(tmp_path: Path) -> None:
+    async def second(place: World, session: str, execution: str) -> None:
+        async with adapter(place.binding()) as (made, heard):
+            assert await made.open(session) == session
+            found = await made.recover(execution, work("j", ""))
+            assert isinstance(found, Unprovable)
+            assert found.evidence["brokenOff"] == "Codex died"
+            assert isinstance(await made.submit(work("j", "model: say retried", attempt=2)), Accepted)
+            assert (await heard.end("j.2")).text == "retried"
+
+    with world(tmp_path) as place:
+        session, execution = hold(place, tmp_path, "model: begin g")
+        kill_everything(place)
+        asyncio.run(second(place, session, execution))
+
+
+def test_a_message_that_codex_took_into_a_running_turn_is_never_accepted(tmp_path: Path) -> None:
+    async def check(place: World) -> None:
+        async with adapter(place.binding()) as (made, _):
+            session = await made.open(None)
+            assert made._server is not None
+            params = {"threadId": session, "input": [{"type": "text", "text": "model: hold g"}]}
+            await made._server.call("turn/start", params)
+            assert await asyncio.to_thread(place.model.wait_for, lambda requests: len(requests) == 1)
+            made._thread.running = None
+            with pytest.raises(HandoverLost, match="already ran"):
+                await made.submit(work("j", "model: say mine"))
+            place.model.release("g")
+            assert await asyncio.to_thread(
+                until, lambda: b"turn/completed" in (place.spool / "agent.lines").read_bytes()
+            )
+            assert isinstance(await made.recover(None, work("j", "")), Unprovable)
+
+    with world(tmp_path) as place:
+        asyncio.run(check(place))
 
 
 @pytest.mark.parametrize("kill", [kill_app_server, kill_keeper])
