@@ -135,6 +135,7 @@ def _report(child: "subprocess.Popen[bytes]", line: bytes, log: Path, seconds: f
     if line.endswith(b"\n"):
         told: dict[str, Any] = json.loads(line)
         if "error" in told:
+            child.wait()
             raise RelayError(told["error"], code=told.get("code", "error"), hint=told.get("hint"))
         child.returncode = 0  # it outlives this process on purpose: nobody here waits for it
         return {"pid": child.pid, **told}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from relay_receiver.adapters.base import AdapterEvent, AdapterUnusable, Refused, Scope
+from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.outcome import Outcome
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
@@ -21,9 +22,12 @@ from relay_receiver.receiver.outbox import Outbox, Posted
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.receiver.watch import Watch
+from relay_receiver.wire.stage import Stage
 
 LOOK_AGAIN_SECONDS = 60.0
 """Between looks for proof that turns up later for an unknown job."""
+EXPIRE_SECONDS = 60.0
+"""Between looks for jobs that expired in the queue."""
 BEGIN_CEILING = 30.0
 """Seconds between tries of a begin, at the most."""
 
@@ -55,6 +59,7 @@ class Runner:
         self._opening = Ladder(parts.boot)
         self._opened = False
         self._recovered = False
+        self._expire_at = 0.0
         self.rest = asyncio.Event()
         """Set while nothing is at the agent and nothing is left to post."""
 
@@ -190,9 +195,24 @@ class Runner:
         if wait := max(self._refusals.remaining(), self._begin.remaining()):
             return wait
         situation.retry_at = None
+        await self._expire()
         following = await self._parts.journal.read(jobs.next_queued)
         situation.paused = following.paused
         return None if following.job is None else await self._hand_over(following.job)
+
+    async def _expire(self) -> None:
+        """Let go of what expired in the queue, by the hub's word, since its clock decides."""
+        parts = self._parts
+        if parts.boot() < self._expire_at:
+            return
+        self._expire_at = parts.boot() + EXPIRE_SECONDS
+        for job in await parts.journal.read(jobs.expired, parts.now()):
+            try:
+                delivery = (await parts.hub.message(job.message)).get("delivery") or {}
+            except (HubAway, HubError):
+                return
+            if delivery.get("stage") == Stage.EXPIRED:
+                await parts.write(jobs.move, job.id, JobEvent.EXPIRE, at=parts.now(), who="hub", why="it expired")
 
     async def _hand_over(self, job: Job) -> float:
         begin = await self._handover.begin(job)
