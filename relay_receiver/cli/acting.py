@@ -1,6 +1,5 @@
 """Who a command acts as: the credential of a job where one was given, else a profile."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +29,8 @@ class Actor:
 
     def talk(self, say: Callable[["Hub"], Awaitable[T]]) -> T:
         """Run `say` with the hub, from outside an event loop."""
+        import asyncio
+
         return asyncio.run(self.converse(say))
 
     async def converse(self, say: Callable[["Hub"], Awaitable[T]]) -> T:

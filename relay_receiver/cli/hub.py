@@ -1,6 +1,5 @@
 """`relay hub`: the shared hub, in the foreground or in the background of this machine."""
 
-import asyncio
 import contextlib
 import json
 import logging
@@ -150,6 +149,8 @@ def _words(said: Mapping[str, Any]) -> Iterator[str]:
 
 def _own(folder: Path) -> profiles.Profile | None:
     """The owner's profile `default`, made where there is none and the hub still waits for its owner."""
+    import asyncio
+
     from relay_receiver.client.enrol import import_connection
 
     path = folder / _OWNER

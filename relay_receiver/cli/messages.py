@@ -154,7 +154,10 @@ def _text(content: str | None, file: str | None) -> str:
         raise RelayError("Give the text once.", code="usage", hint="Say --content TEXT, or --content-file FILE.")
     if "-" in {content, file}:
         return sys.stdin.buffer.read().decode("utf-8", "replace")
-    return content if content is not None else Path(str(file)).read_text(encoding="utf-8", errors="replace")
+    if content is not None:
+        # Where the locale is not UTF-8 its bytes arrive as surrogates; they are UTF-8 all the same.
+        return content.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Path(str(file)).read_text(encoding="utf-8", errors="replace")
 
 
 def _sent(stored: Mapping[str, Any]) -> list[str]:

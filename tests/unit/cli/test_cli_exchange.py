@@ -1,11 +1,12 @@
 """What `messages send` and the tools send, and whom they find by name."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from relay_receiver.cli import exchange
+from relay_receiver.cli import exchange, messages
 from relay_receiver.cli.acting import Actor, channel, choose, member
 from relay_receiver.cli.exchange import Enclosure, Letter
 from relay_receiver.wire.errors import RelayError
@@ -148,3 +149,31 @@ def test_an_id_goes_before_a_name() -> None:
 )
 def test_the_exit_code_says_how_a_request_ended(stage: str | None, code: int) -> None:
     assert exchange.ending(stage) == code
+
+
+@pytest.mark.parametrize(("job", "asked", "given"), [(True, 3600, 600), (True, 30, 30), (False, 3600, 3600)])
+def test_inside_a_job_a_wait_ends_after_ten_minutes(
+    *, job: bool, asked: float, given: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+
+    async def follow(_hub: Any, _message: str, limit: float, **_: Any) -> dict[str, Any]:
+        limits.append(limit)
+        return {"request": {}, "delivery": {"stage": "running"}, "result": None}
+
+    monkeypatch.setattr("relay_receiver.client.wait.wait", follow)
+    _, code = asyncio.run(exchange.wait(actor(job=job), Hub(), "m1", timeout=asked))  # type: ignore[arg-type]  # as above
+    assert (limits, code) == ([given], 5)
+
+
+def test_text_typed_in_a_locale_that_is_not_utf8_arrives_whole() -> None:
+    assert messages._text("caf\udcc3\udca9", None) == "café"
+    assert messages._text("\udcff", None) == "\ufffd"
+
+
+def test_text_comes_from_one_place(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"caf\xc3\xa9 \xff")
+    assert messages._text(None, str(tmp_path / "f")) == "café \ufffd"
+    for both in ((None, None), ("a", "b")):
+        with pytest.raises(RelayError):
+            messages._text(*both)
