@@ -113,6 +113,18 @@ def test_an_idle_connection_is_given_up_in_time() -> None:
     run([OK, OK], case, kept=-1.0)
 
 
+def test_an_idle_connection_that_the_hub_closed_is_noticed() -> None:
+    async def case(direct: Direct, server: Server, url: str) -> None:
+        await direct.handle_async_request(get(url))
+        link, lost = direct._idle[0], asyncio.Event()
+        link.connection_lost = lambda _: lost.set()  # type: ignore[method-assign]  # to know when
+        await lost.wait()
+        assert (await direct.handle_async_request(get(url))).content == b"ok"
+        assert server.connections == 2
+
+    run([b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<close>", OK], case)
+
+
 def test_an_answer_in_chunks_is_put_together() -> None:
     async def case(direct: Direct, _: Server, url: str) -> None:
         assert (await direct.handle_async_request(get(url))).content == b"abcde"

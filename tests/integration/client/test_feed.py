@@ -308,6 +308,30 @@ def test_a_poll_told_to_come_later_waits_that_long() -> None:
     asyncio.run(main())
 
 
+def test_polls_that_fail_do_not_hold_back_the_socket() -> None:
+    async def case(fake: FakeHub, reader: Reader) -> None:
+        await fake.until(lambda: fake.sockets == 1)
+        fake.fail("GET /updates", *[Reset()] * 9)
+        fake.drop()
+        await fake.until(lambda: reader.transports[-1] == ("websocket", "") and len(reader.transports) > 1)
+        assert sum(reader.clock.slept) == pytest.approx(3)
+
+    run(case)
+
+
+def test_resets_over_and_over_are_slowed_down() -> None:
+    async def main() -> None:
+        async with FakeHub() as fake:
+            left = ["diverged"] * 5
+            fake._reset_reason = lambda _: left.pop() if left else None  # type: ignore[method-assign]  # a hub gone mad
+            async with reading(fake, cursor="0") as reader:
+                await fake.until(lambda: fake.sockets == 1)
+                assert len(reader.clock.slept) == 4
+                assert reader.clock.slept == sorted(set(reader.clock.slept))
+
+    asyncio.run(main())
+
+
 def test_empty_answers_at_once_are_not_asked_for_in_a_loop() -> None:
     async def main() -> None:
         async with FakeHub() as fake:
