@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 from relay_receiver.hub import channels, enrolment, events
 from relay_receiver.hub.app import App, build
 from relay_receiver.hub.auth import Actor, digest, find
+from relay_receiver.hub.listen import listen
 from relay_receiver.hub.options import HubOptions
 from relay_receiver.hub.serve import Server
 from relay_receiver.hub.store import Store
@@ -64,8 +64,8 @@ class LiveHub:
     def start(self) -> "LiveHub":
         self.store = Store.open(self.path)
         self.app = build(self.store, self.options)
-        bound = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        place = listen("127.0.0.1", 0, allow_host=(), tls_cert=None, tls_key=None, plain_http=False)
+        bound, self.url = place.socket, place.url
         listening = threading.Event()
         self.server = Server(self.app, self.options, ready=listening.set)
         self._thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[bound])))

@@ -36,12 +36,14 @@ class Refusal(RelayError):  # noqa: N818 - a refusal is an answer, not a fault o
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers that belong to the answer; Retry-After in whole seconds, at least one."""
+        """Headers that belong to the answer; Retry-After in whole seconds, at least one; Allow from `allow`."""
         headers: dict[str, str] = {}
         if self.retry_after is not None:
             headers["retry-after"] = str(max(1, -int(-self.retry_after // 1)))
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if self.status == 405:
+            headers["allow"] = str(self.data.get("allow", ""))
         return headers
 
 
