@@ -100,7 +100,8 @@ def _hub(found: Profile) -> Iterator[Check]:
     try:
         state = of(found).talk(lambda hub: hub.state())
     except RelayError as error:
-        yield Check(about=about, ok=False, detail=error.sentence, mend=error.hint or "relay hub status")
+        mend = "relay hub start, on the hub's machine" if error.code == "hub_away" else output.hint_of(error)
+        yield Check(about=about, ok=False, detail=error.sentence, mend=mend)
         return
     name = state["actor"].get("name")
     yield Check(about=about, ok=True, detail=f"{found.url} knows you as {name}")
@@ -160,6 +161,8 @@ def wake(name: str, now: Mapping[str, Any]) -> Check:
         why, mend = "the hub rejects its credential", "relay connect URL#CODE --name NAME"
     elif state == "standby":
         why, mend = "another process holds this agent's lease", "relay receiver stop"
+    elif now.get("adapterError"):
+        why, mend = f"its agent cannot work: {now['adapterError']}", "relay receiver configure --help"
     elif chain.get("paused"):
         why, mend = "the chain paused: agents' requests wait, people's run", "relay receiver resume"
     elif state not in _WORKING:

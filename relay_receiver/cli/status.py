@@ -11,7 +11,7 @@ from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import Group, channel_option
 from relay_receiver.cli.output import aimed, emit, table
 from relay_receiver.cli.receiver import target
-from relay_receiver.cli.told import STOPPED, next_step
+from relay_receiver.cli.told import next_step
 from relay_receiver.client import profiles
 from relay_receiver.processes import files
 from relay_receiver.receiver import verbs
@@ -44,9 +44,7 @@ def status(ctx: click.Context) -> None:
 
 
 def _now(listed: dict[str, Any]) -> dict[str, Any]:
-    """A receiver with what it says of itself; one that does not run is not opened for that."""
-    if listed["state"] == STOPPED:
-        return listed
+    """A receiver with what it says of itself, or its journal where it does not run."""
     try:
         return {**listed, **verbs.status(Target(listed["profile"], listed["workspace"], listed["channel"]))}
     except RelayError as error:

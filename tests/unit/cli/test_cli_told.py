@@ -65,6 +65,7 @@ def test_nothing_configured_exits_with_1() -> None:
         ({"state": "standby"}, "lease", "relay receiver stop"),
         ({"state": "paused", "chain": {"paused": True}}, "paused", "relay receiver resume"),
         ({"state": "offline", "detail": "the hub is away"}, "the hub is away", "relay receiver logs"),
+        ({"state": "refused", "adapterError": "codex is not there"}, "codex is not there", "relay receiver configure"),
         ({"state": "refused", "lastError": "no codex"}, "no codex", "relay receiver logs"),
     ],
 )
