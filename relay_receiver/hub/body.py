@@ -100,8 +100,8 @@ def _too_deep() -> Refusal:
 def _check_depth(value: object) -> None:
     """Refuse what is nested too deep, level by level: no recursion, however deep it is."""
     level = [value]
-    for _ in range(limits.JSON_DEPTH + 1):
-        level = [child for each in level for child in _children(each)]
+    for _ in range(limits.JSON_DEPTH):
+        level = [child for each in level for child in _children(each) if isinstance(child, dict | list)]
         if not level:
             return
     raise _too_deep()

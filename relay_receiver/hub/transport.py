@@ -23,6 +23,12 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.transport.set_write_buffer_limits(high=BUFFER_BYTES)
 
+    def start_keepalive(self) -> None:
+        """The handshake is over: forget it, since an idle socket is mostly what it remembers."""
+        del self.request, self.response
+        self.scope["headers"] = []
+        super().start_keepalive()
+
     async def run_asgi(self) -> None:
         """Offer the extension to the application."""
         self.scope["extensions"][CUT] = {"cut": self.cut}
