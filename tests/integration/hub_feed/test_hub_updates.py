@@ -198,3 +198,18 @@ def test_a_subscription_of_somebody_else_is_not_there(hub: LiveHub, owner: Membe
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     ahead = owner.http.patch(f"/subscriptions/{made}", json={"cursor": "999999"})
     assert (ahead.status_code, ahead.json()["code"]) == (422, "diverged")
+
+
+def test_acknowledging_by_the_receivers_subscription_proves_that_a_request_is_received(
+    hub: LiveHub, owner: Member, lab: str
+) -> None:
+    bob = hub.agent(owner, lab, "bob")
+    made, other = (bob.post("/subscriptions", {"type": "message.created", "channel": lab})["id"] for _ in range(2))
+    lease = {"channel": lab, "holderId": "h", "subscription": made, "sessionId": None, "runtime": "t", "state": "ready"}
+    bob.post("/receiver", lease)
+    ask = {"channel": lab, "kind": "request", "to": bob.id, "content": "x", "operationId": "op"}
+    asked = owner.post("/messages", ask)
+    bob.patch(f"/subscriptions/{other}", {"cursor": str(asked["event"])})
+    assert owner.get(f"/messages/{asked['id']}")["delivery"]["stage"] == "stored"
+    bob.patch(f"/subscriptions/{made}", {"cursor": str(asked["event"])})
+    assert owner.get(f"/messages/{asked['id']}")["delivery"]["stage"] == "received"
