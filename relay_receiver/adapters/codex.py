@@ -213,7 +213,7 @@ class CodexAdapter:
         if self._thread.running is None and (self._is_stale() or not await self._thread.is_loaded(server)):
             return False
         if self._hand is not None and self._hand.turn.ended is not None:
-            server.beside(self._hand.conclude(server, self._thread), "codex conclude")
+            server.beside(self._conclude(server, self._hand), "codex conclude")
         return True
 
     def _restore(self) -> None:
@@ -316,7 +316,8 @@ class CodexAdapter:
         for event in events:
             self._events.put_nowait(event)
         if isinstance(message, Notice) and message.method == "turn/completed" and hand.turn.ended is not None:
-            self._conclude(hand)
+            if self._server is not None:
+                self._server.beside(self._conclude(self._server, hand), "codex conclude")
         elif not self._asked and (proven is not hand.turn.started or self._uncut > CUT_BYTES):
             self._snapshot(hand.turn)
 
@@ -332,9 +333,12 @@ class CodexAdapter:
         hand = self._hand or Hand(Turn(key="", thread=""), self._events.put_nowait)
         server.beside(hand.decline(server, request), "codex decline")
 
-    def _conclude(self, hand: Hand) -> None:
-        if self._server is not None and hand.end is None:
-            self._server.beside(hand.conclude(self._server, self._thread), "codex conclude")
+    async def _conclude(self, server: AppServer, hand: Hand) -> None:
+        try:
+            await hand.conclude(server, self._thread)
+        except (ServerEnded, TimeoutError):
+            gone = server.gone or Gone(words="the Codex app-server did not answer")
+            self._settling = asyncio.create_task(self._settle(hand, gone), name="codex settle")
 
     def _snapshot(self, turn: Turn) -> None:
         """Write down what the lines so far came to; many of them are cut then."""
@@ -372,7 +376,7 @@ class CodexAdapter:
         for _ in range(REOPEN_TRIES):
             try:
                 found = await self._judge(await self._ready(), hand.turn)
-            except (AdapterUnusable, ServerEnded, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the turn must have an end
                 why = error
                 await asyncio.sleep(REOPEN_SECONDS)
             else:

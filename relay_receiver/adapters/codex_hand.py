@@ -54,13 +54,17 @@ class Hand:
         self.over.set()
 
     async def conclude(self, server: AppServer, thread: Thread) -> None:
-        """Find out what the ended turn came to, and tell it."""
+        """Find out what the ended turn came to, and tell it.
+
+        Raises:
+            ServerEnded, TimeoutError: the app-server could not be asked whether the turn really ended without a word.
+        """
         ended = self.turn.ended or {}
         items: Sequence[Any] = ended.get("items") or ()
-        with contextlib.suppress(ServerEnded, TimeoutError):
-            if ended.get("status") == "completed" and answer(items) is None:
-                items = await self._full_items(server, thread)
-            if ended.get("status") == "interrupted" and self.turn.commands:
+        if ended.get("status") == "completed" and answer(items) is None:
+            items = await self._full_items(server, thread)
+        if ended.get("status") == "interrupted" and self.turn.commands:
+            with contextlib.suppress(ServerEnded, TimeoutError):
                 await self._end_commands(server)
         self.finish(codex_outcome.finished(self.turn, ended, items, now=time.time()))
 

@@ -199,8 +199,9 @@ def kill_everything(place: World) -> None:
     kept = Kept.read(place.spool, "agent")
     assert kept is not None
     assert kept.child is not None
-    os.kill(kept.keeper.pid, signal.SIGKILL)
+    os.kill(kept.keeper.pid, signal.SIGSTOP)
     os.killpg(kept.child.pid, signal.SIGKILL)
+    os.kill(kept.keeper.pid, signal.SIGKILL)
 
 
 def test_a_turn_that_completed_before_everything_died_is_finished_by_codex_own_record(tmp_path: Path) -> None:
