@@ -14,13 +14,13 @@ from typing import Any
 
 from relay_receiver.adapters.base import AdapterUnusable, Binding
 from relay_receiver.adapters.codex_ledger import codex_home
+from relay_receiver.adapters.codex_thread import TOOL_START_SECONDS
 
 VERSION_SECONDS = 20.0
 CREDENTIAL = "agent.job"
 """The file in the spool with the credential of the job in hand, at one path for the life of the app-server."""
 TOOL_SECONDS = 660
 """How long Codex waits for a tool: above the 10 minutes that `wait` may take."""
-TOOL_START_SECONDS = 30
 
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that the tools need to reach the hub; by name, so that no value is in an argument."""

@@ -15,6 +15,8 @@ APPROVAL = "on-request"
 SANDBOX = "workspace-write"
 REVIEWER = "user"
 
+TOOLS = "relay"
+TOOL_START_SECONDS = 30
 WRITER_TRIES = 10
 WRITER_SECONDS = 0.5
 """Tries, and seconds between them, while an app-server that just ended still holds the thread."""
@@ -32,6 +34,7 @@ class Thread:
         """A thread that Codex has no record of, and that never had a turn: replaced by a new one."""
         self.running: str | None = None
         self.last: str | None = None
+        self._tools = asyncio.Event()
 
     @property
     def id(self) -> str:
@@ -39,7 +42,11 @@ class Thread:
         return self._ledger.thread or ""
 
     def heard(self, message: Message | None) -> None:
-        """Take a line from Codex: turns that begin and end."""
+        """Take a line from Codex: turns that begin and end, and whether its tools are there."""
+        if isinstance(message, Notice) and message.method == "mcpServer/startupStatus/updated":
+            if message.params.get("name") == TOOLS and message.params.get("status") != "starting":
+                self._tools.set()
+            return
         if not isinstance(message, Notice) or message.params.get("threadId") != self.id:
             return
         turn = message.params.get("turn")
@@ -59,6 +66,7 @@ class Thread:
         ours = session is not None and session in {self._ledger.session, self._ledger.thread}
         known = self._ledger.thread if ours else session
         self.running = None
+        self._tools.clear()
         answer = None if known is None else await self._resume(server, known)
         fresh = answer is None
         if answer is None:
@@ -72,6 +80,17 @@ class Thread:
         self._ledger.worked = bool(turns)
         self._ledger.save()
         self.last = turns[-1]["id"] if turns else None
+        await self._tools_are_there()
+
+    async def _tools_are_there(self) -> None:
+        """Wait for the tools: Codex begins a turn without those that still start, and its model never hears of them."""
+        if not self._binding.settings.get("tools"):
+            return
+        try:
+            async with asyncio.timeout(TOOL_START_SECONDS):
+                await self._tools.wait()
+        except TimeoutError:
+            log.warning("the tools of relay did not start within %d s: Codex works without them", TOOL_START_SECONDS)
 
     async def is_loaded(self, server: AppServer) -> bool:
         """Whether a living app-server has the thread; it was compared when it was loaded."""

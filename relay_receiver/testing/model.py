@@ -10,6 +10,7 @@ What it answers is decided by the last line `model: VERB REST` in the newest mes
     tool NS/NAME JSON call a tool                           cut               break the stream off
     fail CODE         `response.failed` with CODE           status N          answer with that HTTP status
     limit SECONDS     a usage limit that ends in SECONDS
+    ask NAME TEXT     send NAME a request with the tools of relay, wait for its end, answer with that
 
 After a tool's output it answers `after the tool: ` and the end of that output.
 """
@@ -29,6 +30,7 @@ HOLD_SECONDS = 60.0
 """How long a held answer waits for its release before the stream is broken off."""
 
 _LINE = re.compile(r"^model: (\w+) ?(.*)$", re.MULTILINE)
+_SENT = re.compile(r"msg_\w+")
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _ERRORS: Mapping[int, JSON] = {
     400: {"message": "the request is not valid", "type": "invalid_request_error"},
@@ -118,7 +120,10 @@ class _Exchange(BaseHTTPRequestHandler):
         verb, rest, outputs = _directive(body.get("input") or [])
         tools = [tool.get("name") or tool.get("type") for tool in body.get("tools", [])]
         self.endpoint.saw({"verb": verb, "rest": rest, "outputs": outputs, "bytes": len(raw), "tools": tools})
-        if outputs:
+        if verb == "ask" and len(outputs) == 1 and (sent := _SENT.search(json.dumps(outputs[0]))):
+            self._open()
+            self._items([_call("wait", {"id": sent[0]}, "mcp__relay")])
+        elif outputs:
             self._open()
             self._items([_message(f"after the tool: {json.dumps(outputs[-1])[-2000:]}")])
         else:
@@ -174,6 +179,11 @@ class _Exchange(BaseHTTPRequestHandler):
         space, _, tool = name.rpartition("/")
         self._open()
         self._items([_call(tool, json.loads(arguments or "{}"), space or None)])
+
+    def _do_ask(self, rest: str) -> None:
+        name, _, text = rest.partition(" ")
+        self._open()
+        self._items([_call("send", {"to": name, "content": text}, "mcp__relay")])
 
     def _do_cut(self, _rest: str) -> None:
         self._open()
