@@ -76,16 +76,14 @@ def profile_name(text: str) -> str:
 
 def facts(name: str, url: str, state: dict[str, Any], *, last: object = None) -> Profile:
     """The profile that `GET /state` describes; the channel `last` comes last."""
-    actor, space = state["actor"], state["workspace"]
-    if not isinstance(space, dict):
-        space = {"id": space}
+    actor, space = state["actor"], str(state["workspace"])
     channels = [(str(each["id"]), str(each.get("name") or each["id"])) for each in state["channels"]]
     channels.sort(key=lambda channel: channel[0] == last)
     return Profile(
         name=name,
         url=url,
-        workspace=str(space["id"]),
-        workspace_name=str(space.get("name") or space["id"]),
+        workspace=space,
+        workspace_name=str(state.get("workspaceName") or space),
         agent=str(actor["id"]),
         agent_name=str(actor.get("name") or actor["id"]),
         role=str(actor["role"]),

@@ -74,6 +74,7 @@ def test_two_join_and_one_asks_the_other(live: LiveHub) -> None:
         code = live.store.write_now(enrolment.owner_code, at=time.time()).code
         owner = await enrol(live.url, code, name="Ann", profile="default")
         assert (owner.role, owner.channels) == ("owner", ())
+        assert owner.workspace != owner.workspace_name == "relay"
         async with Rest(owner.url, owner.token()) as rest:
             channel = (await Hub(rest).create_channel("lab"))["id"]
             invite = await Hub(rest).invite(channel)

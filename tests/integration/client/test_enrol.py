@@ -47,7 +47,7 @@ class Members:
             return Answer(status=401, json={"error": "No.", "code": "unauthorized"})
         channels = [{"id": each, "name": f"#{each}"} for each in reversed(mine)]
         actor = {"id": "a1", "role": "agent", "name": "Bob"}
-        return Answer(json={"actor": actor, "workspace": {"id": "w1", "name": "Lab"}, "channels": channels})
+        return Answer(json={"actor": actor, "workspace": "w1", "workspaceName": "Lab", "channels": channels})
 
 
 def test_joining_makes_a_profile_whose_secrets_are_private() -> None:
