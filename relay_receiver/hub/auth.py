@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
-from relay_receiver.hub.errors import forbidden
+from relay_receiver.hub.errors import forbidden, unauthorized
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import Store
 from relay_receiver.hub.tables import channel_member, job_credential, member, message, run, workspace
@@ -139,3 +139,15 @@ class Credentials:
                     self._known.clear()
                 self._known[wanted] = found
         return found
+
+
+def still(conn: Connection, actor: Actor) -> Actor:
+    """The actor as the writer's transaction sees it: between request and write it may have lost its rights.
+
+    Raises:
+        Refusal: 401, the credential does not count any more.
+    """
+    found = find(conn, actor.digest)
+    if found is None:
+        raise unauthorized()
+    return found

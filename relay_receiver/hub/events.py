@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,38 +63,42 @@ _head = Prepared(
 _tag = Prepared(select(event.c.tag).where(event.c.workspace == bindparam("key"), event.c.number == bindparam("number")))
 
 
+def next_number(conn: Connection, of: str) -> int:
+    """Take the next number of a workspace; the same transaction must `put` an event of that number."""
+    return int(_next(conn, key=of).scalar_one())
+
+
+def put(
+    conn: Connection,
+    of: str,
+    number: int,
+    type: str,  # noqa: A002 - its name on the wire
+    data: Data,
+    *,
+    channel: str | None = None,
+    at: float,
+) -> None:
+    """Store the event of a number that was taken."""
+    payload = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    tag = secrets.token_hex(TAG_BYTES)
+    _insert(conn, workspace=of, number=number, tag=tag, type=type, channel=channel, at=at, payload=payload)
+    conn.info.setdefault(FRESH, []).append(
+        EventRow(workspace=of, number=number, tag=tag, type=type, channel=channel, at=at, payload=payload)
+    )
+
+
 def append(
     conn: Connection,
-    in_workspace: str,
+    of: str,
     type: str,  # noqa: A002 - its name on the wire
-    data: Data | Callable[[int], Data],
+    data: Data,
     *,
     channel: str | None = None,
     at: float,
 ) -> int:
-    """Store the next event of a workspace and return its number; `data` may be made from the number."""
-    number = int(_next(conn, key=in_workspace).scalar_one())
-    made = data(number) if callable(data) else data
-    row = EventRow(
-        workspace=in_workspace,
-        number=number,
-        tag=secrets.token_hex(TAG_BYTES),
-        type=type,
-        channel=channel,
-        at=at,
-        payload=json.dumps(made, separators=(",", ":"), ensure_ascii=False),
-    )
-    _insert(
-        conn,
-        workspace=in_workspace,
-        number=number,
-        tag=row.tag,
-        type=type,
-        channel=channel,
-        at=at,
-        payload=row.payload,
-    )
-    conn.info.setdefault(FRESH, []).append(row)
+    """Store the next event of a workspace and return its number."""
+    number = next_number(conn, of)
+    put(conn, of, number, type, data, channel=channel, at=at)
     return number
 
 
@@ -144,7 +148,7 @@ def rows_after(
             where.append(or_(event.c.channel.is_(None), event.c.channel.in_(channels)))
         if types:
             where.append(event.c.type.in_(types))
-        return [EventRow(**row._mapping) for row in conn.execute(base.where(and_(True, *where)))]  # noqa: FBT003, SLF001 - Core's own API
+        return [EventRow(**row._mapping) for row in conn.execute(base.where(and_(True, *where)))]  # noqa: SLF001 - Core's own API
     # One range of the index for each pair, merged: no event of other channels is ever read.
     found = [
         row

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select
+from sqlalchemy import Connection, Row, RowMapping, bindparam, select
 
 from relay_receiver.hub import events
 from relay_receiver.hub.members import kind
@@ -31,7 +31,7 @@ def row_by_operation(conn: Connection, who: str, operation: str) -> MessageRow |
     return _by_operation(conn, who=who, said=operation).one_or_none()
 
 
-def view(row: Mapping[str, Any], mentions: Sequence[str], attachments: Sequence[Json]) -> Json:
+def view(row: Mapping[str, Any] | RowMapping, mentions: Sequence[str], attachments: Sequence[Json]) -> Json:
     """The message of protocol 1 that a row with its author makes."""
     person = kind(row["author_role"]) == HUMAN
     return {

@@ -1,12 +1,13 @@
 """Receipts: how far a request has come, each stage shown only once it is proven."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
 
 from relay_receiver.hub import events
 from relay_receiver.hub.prepared import Prepared
-from relay_receiver.hub.tables import receipt, receiver, run, subscription
+from relay_receiver.hub.tables import IN_LINE, NOT_ENDED, RUN_OPEN, receipt, receiver, run, subscription
 from relay_receiver.wire.message import iso
 from relay_receiver.wire.stage import ENDS, Stage, may_follow
 
@@ -26,7 +27,7 @@ _ahead = Prepared(
     .where(
         receipt.c.member == bindparam("who"),
         receipt.c.channel == bindparam("place"),
-        receipt.c.ended == 0,
+        NOT_ENDED,
         receipt.c.event < bindparam("number"),
     )
 )
@@ -35,7 +36,7 @@ _proven = Prepared(
     .join(receiver, receiver.c.subscription == subscription.c.id)
     .where(
         receiver.c.member == bindparam("who"),
-        receiver.c.scope.in_((bindparam("place"), "")),
+        or_(receiver.c.scope == bindparam("place"), receiver.c.scope == ""),
         subscription.c.member == bindparam("who"),
         or_(subscription.c.channel == bindparam("place"), subscription.c.channel.is_(None)),
     )
@@ -138,27 +139,31 @@ def delivery(conn: Connection, message: str, *, at: float) -> tuple[Json, Receip
     return told, row
 
 
-def acknowledged(conn: Connection, subscription_id: str, number: int, *, at: float) -> int:
-    """A subscription has acknowledged all up to `number`: what its receiver was asked until there is received.
+def received(
+    conn: Connection, workspace: str, who: str, channels: Collection[str], *, after: int, through: int, at: float
+) -> int:
+    """A member has acknowledged events: what its receiver was asked among them is received now.
 
-    Called in the transaction that stores the acknowledgement. Returns how many receipts moved; what is beyond
-    `AT_ONCE` moves with the next one, and is told from the subscription meanwhile.
+    Called in the transaction that stores the acknowledgement. Only the subscription that the receiver named with its
+    lease proves anything. Returns how many receipts moved; what is beyond `AT_ONCE` is told from the subscription.
     """
     moved = 0
-    for holder in conn.execute(select(receiver).where(receiver.c.subscription == subscription_id)).all():
+    for place in channels:
+        proven = _proven(conn, who=who, place=place).scalar()
         wanted = (
             select(receipt.c.message)
             .where(
-                receipt.c.member == holder.member,
-                receipt.c.ended == 0,
+                receipt.c.workspace == workspace,
+                receipt.c.member == who,
+                receipt.c.channel == place,
+                NOT_ENDED,
                 receipt.c.stage == Stage.STORED.value,
-                receipt.c.event <= number,
+                receipt.c.event > after,
+                receipt.c.event <= min(through, proven or 0),
             )
             .order_by(receipt.c.event)
             .limit(AT_ONCE)
         )
-        if holder.scope:
-            wanted = wanted.where(receipt.c.channel == holder.scope)
         for each in conn.execute(wanted).scalars().all():
             moved += move(conn, each, Stage.RECEIVED, at=at)
     return moved
@@ -167,7 +172,7 @@ def acknowledged(conn: Connection, subscription_id: str, number: int, *, at: flo
 def _overdue(at: float) -> Any:  # noqa: ANN401 - a select of Core
     return (
         select(receipt.c.message)
-        .where(receipt.c.ended == 0, receipt.c.stage.in_(("received", "stored")), receipt.c.expires_at <= at)
+        .where(IN_LINE, receipt.c.expires_at <= at)
         .order_by(receipt.c.expires_at)
         .limit(AT_ONCE)
     )
@@ -188,7 +193,7 @@ def expire_one(conn: Connection, message: str, *, at: float) -> bool:
     row = get(conn, message)
     if row is None or row.stage not in WAITING_IN_LINE or row.expires_at is None or row.expires_at > at:
         return False
-    held = select(run.c.id).where(run.c.message == message, run.c.state == "open")
+    held = select(run.c.id).where(run.c.message == message, RUN_OPEN)
     if conn.execute(held).first() is not None:
         return False
     return move(conn, message, Stage.EXPIRED, at=at, reason="nobody began it in time")

@@ -10,7 +10,7 @@ from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal, not_found
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import AUTH_CHANGED
-from relay_receiver.hub.tables import job_credential, receiver, run
+from relay_receiver.hub.tables import RUN_OPEN, job_credential, receiver, run
 from relay_receiver.wire.message import iso
 from relay_receiver.wire.stage import Stage, stage_of_result
 
@@ -40,9 +40,7 @@ _by_request = Prepared(
         run.c.member == bindparam("who"), run.c.scope == bindparam("place"), run.c.request == bindparam("said")
     )
 )
-_open = Prepared(
-    select(run).where(run.c.member == bindparam("who"), run.c.scope == bindparam("place"), run.c.state == "open")
-)
+_open = Prepared(select(run).where(run.c.member == bindparam("who"), run.c.scope == bindparam("place"), RUN_OPEN))
 _insert = Prepared(insert(run))
 _insert_credential = Prepared(insert(job_credential))
 
@@ -306,3 +304,48 @@ def stage_of(outcome: str | None, state: str) -> Stage:
     """What a run that ended without a result shows."""
     word = outcome or state
     return _STAGE_OF_STATE.get(word) or stage_of_result(word)
+
+
+def settle(
+    conn: Connection,
+    actor: Actor,
+    *,
+    agent: str,
+    request: str,
+    channel: str | None,
+    outcome: str,
+    reason: str | None,
+    at: float,
+) -> Json:
+    """End somebody's run, as a person; `not-accepted` lets the message be run again. Twice is the same as once.
+
+    Args:
+        request: what the run is called, or the message that it is of.
+
+    Raises:
+        Refusal: 404, 409 `run_finished`.
+    """
+    row = _settled_for(conn, actor, agent, request, channel)
+    if row is None:
+        raise unknown_run()
+    told = {"agent": agent, "requestId": row.request, "message": row.message, "outcome": outcome, "reason": reason}
+    if row.settled_by is not None and row.outcome == outcome:
+        return told
+    if row.state != "open" and row.outcome != UNKNOWN:
+        raise ended(row)
+    close(conn, row, state=outcome, outcome=outcome, reason=reason, at=at, settled_by=actor.id)
+    return told
+
+
+def _settled_for(conn: Connection, actor: Actor, agent: str, request: str, channel: str | None) -> RunRow | None:
+    """The run that a person means, in a channel where the person is."""
+    row = _by_message(conn, said=request, who=agent).one_or_none()
+    scopes = [channel] if channel is not None else [*sorted(actor.channels), NO_SCOPE]
+    for scope in scopes:
+        row = row or by_request(conn, agent, scope, request)
+    if row is None or row.workspace != actor.workspace:
+        return None
+    place = row.scope
+    if row.message is not None and (asked := message_views.row_of(conn, row.message)) is not None:
+        place = asked.channel
+    return row if not place or place in actor.channels else None

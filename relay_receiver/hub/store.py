@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from relay_receiver.hub import engine, schema
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.events import FRESH, EventRow
+from relay_receiver.hub.live import Live
 
 GROUP = 256
 """Writes of one transaction, at the most: bounds how long the first of them waits."""
@@ -58,6 +59,8 @@ class Store:
     def __init__(self, path: Path, writer: Connection, reader: Connection) -> None:
         self.path = path
         self._writer, self._reader = writer, reader
+        self.live = Live()
+        """What is true of this process's time only: leases and declarations that still count."""
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listeners: list[OnCommit] = []

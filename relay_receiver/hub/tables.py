@@ -18,6 +18,11 @@ from sqlalchemy import (
 
 from relay_receiver.wire.stage import Stage
 
+RUN_OPEN = text("run.state = 'open'")
+NOT_ENDED = text("receipt.ended = 0")
+IN_LINE = text("receipt.ended = 0 AND receipt.stage IN ('received', 'stored')")
+"""Conditions of partial indexes, in their own words: a bound value in their place would not find the index."""
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",

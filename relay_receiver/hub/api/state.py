@@ -1,0 +1,82 @@
+"""`GET /state` and `GET /peers`: where the caller is, and with whom."""
+
+import time
+
+from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from relay_receiver.hub import channels, declarations, events, leases, members, message_views
+from relay_receiver.hub.answer import Json as Answer
+from relay_receiver.hub.api.given import Json, actor_of, store_of
+from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.store import Store
+from relay_receiver.wire import limits
+from relay_receiver.wire.message import iso
+
+GROUP_PROTOCOL = 1
+
+LIMITS = {
+    "contentBytes": limits.CONTENT_BYTES,
+    "attachmentBytes": limits.ATTACHMENT_BYTES,
+    "bodyBytes": limits.BODY_BYTES,
+    "jsonDepth": limits.JSON_DEPTH,
+    "nameChars": limits.NAME_CHARS,
+    "writesPerMinute": limits.WRITES_PER_MINUTE,
+    "runCallsPerSecond": limits.RUN_CALLS_PER_SECOND,
+    "socketsPerMember": limits.SOCKETS_PER_MEMBER,
+    "inboxEvents": limits.INBOX_EVENTS,
+    "pageMessages": limits.PAGE_MESSAGES,
+    "leaseSeconds": limits.LEASE_SECONDS,
+    "declarationSeconds": limits.DECLARATION_SECONDS,
+    "requestExpirySeconds": limits.REQUEST_EXPIRY_SECONDS,
+}
+
+
+async def get_state(request: Request) -> Response:
+    """Who the caller is, its channels with their latest messages, and the cursor from which to go on."""
+    store, actor = store_of(request), actor_of(request)
+    return Answer(await store.read(_state, store, actor))
+
+
+def _state(conn: Connection, store: Store, actor: Actor) -> Json:
+    found = [
+        message
+        for channel in sorted(actor.channels)
+        for message in message_views.latest(conn, channel, limits.STATE_MESSAGES)
+    ]
+    return {
+        "protocol": limits.PROTOCOL,
+        "groupProtocol": GROUP_PROTOCOL,
+        "actor": {"id": actor.id, "role": actor.role, "name": actor.name},
+        "workspace": actor.workspace,
+        "workspaceName": actor.workspace_name,
+        "channels": channels.list_channels(conn, actor),
+        "messages": sorted(found, key=lambda message: message["event"]),
+        "cursor": str(events.head(conn, actor.workspace)),
+        "memberStatuses": declarations.of_channels(conn, store.live, actor.channels),
+        "limits": LIMITS,
+        "now": iso(time.time()),
+    }
+
+
+async def get_peers(request: Request) -> Response:
+    """Everybody in the workspace; for a job, everybody in its channel."""
+    store, actor = store_of(request), actor_of(request)
+    return Answer({"peers": await store.read(_peers, store, actor)})
+
+
+def _peers(conn: Connection, store: Store, actor: Actor) -> list[Json]:
+    found = members.list_peers(conn, actor)
+    if actor.job is not None:
+        found = [each for each in found if each["channels"]]
+    declared = declarations.of_channels(conn, store.live, actor.channels)
+    for each in found:
+        running = [leases.state_of(store, each["id"], channel["id"]) for channel in each["channels"]]
+        each["receiver"] = next((state for state in running if state), None)
+        each["status"] = next((one for one in declared if one["agentId"] == each["id"]), None)
+    return found
+
+
+routes = [Route("/state", get_state, methods=["GET"]), Route("/peers", get_peers, methods=["GET"])]

@@ -1,0 +1,53 @@
+"""What time does: requests expire, leases run out, old events go. An idle hub looks, and writes nothing."""
+
+import asyncio
+import logging
+import time
+
+from sqlalchemy import Connection
+
+from relay_receiver.hub import events, leases, members, receipts
+from relay_receiver.hub.store import Store
+
+LOOK_SECONDS = 1.0
+PRUNE_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+async def keep(store: Store) -> None:
+    """Do what time asks for, until cancelled."""
+    pruned_at = 0.0
+    while True:
+        try:
+            await sweep(store)
+            if time.monotonic() - pruned_at >= PRUNE_SECONDS:
+                pruned_at = time.monotonic()
+                await prune(store)
+        except Exception:  # noqa: BLE001 - logged, and it goes on: nothing else ends what has expired
+            _log.exception("housekeeping failed; it tries again")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def sweep(store: Store) -> None:
+    """End what has expired and tell of leases that ran out."""
+    now = time.time()
+    while await store.read(receipts.any_overdue, now):
+        if not await store.write(receipts.expire, now):
+            break
+    await leases.tell_lapsed(store)
+
+
+async def prune(store: Store) -> None:
+    """Forget events that are no longer kept, a piece at a time."""
+    for each in await store.read(members.workspaces):
+        while await store.read(_prunable, each):
+            await store.write(_prune, each)
+
+
+def _prunable(conn: Connection, of: str) -> bool:
+    return events.prunable(conn, of, now=time.time()) > 0
+
+
+def _prune(conn: Connection, of: str) -> None:
+    events.prune(conn, of, now=time.time())

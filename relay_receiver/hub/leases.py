@@ -1,0 +1,186 @@
+"""Receiver leases: who may run an agent's jobs in a channel. Stored are only holder, fence and subscription."""
+
+import json
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from relay_receiver.hub import events, ids, runs
+from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.errors import Refusal, forbidden
+from relay_receiver.hub.live import OFFLINE, Key, Lease
+from relay_receiver.hub.prepared import Prepared
+from relay_receiver.hub.store import Store
+from relay_receiver.hub.tables import receiver
+from relay_receiver.wire.limits import LEASE_SECONDS
+
+Json = dict[str, Any]
+LeaseRow = Row[*tuple[Any, ...]]
+
+NOT_YET = ""
+"""In place of the fence of a lease whose commit is under way."""
+
+_row = Prepared(select(receiver).where(receiver.c.member == bindparam("who"), receiver.c.scope == bindparam("place")))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What a holder tells when it takes or renews its lease."""
+
+    scope: str
+    holder: str
+    subscription: str | None
+    session: str | None
+    runtime: str
+    state: str
+    detail: str | None
+
+
+def need_agent(actor: Actor) -> None:
+    """Refuse people and jobs: only an agent's own membership can be a receiver."""
+    actor.need_member()
+    if actor.role != "agent":
+        raise forbidden("Only an agent can be a receiver; connect one with an invite.", "agent_needed")
+
+
+async def take(store: Store, actor: Actor, wish: Wish) -> Json:
+    """Take or renew a lease; a renewal in which nothing is new writes nothing.
+
+    Raises:
+        Refusal: 409 `lease_held`, another holder has it.
+    """
+    live, key = store.live, (actor.id, wish.scope)
+    held = live.lease(key)
+    if held is not None and held.fence and (held.holder, held.subscription) == (wish.holder, wish.subscription):
+        _hold(store, key, wish, held.fence)
+        if _seen(held) != (wish.state, wish.detail):
+            await store.write(_tell, actor.workspace, key, wish.state, wish.detail, at=time.time())
+        fence = held.fence
+    else:
+        fence = await store.write(_take, store, actor, wish, at=time.time())
+        _hold(store, key, wish, fence)
+    row = await store.read(runs.open_run, actor.id, wish.scope)
+    return {
+        "fence": int(fence),
+        "expires": round((time.time() + live.lease_left(key)) * 1000),
+        "requestId": None if row is None else row.request,
+        "run": None if row is None else runs.view(row),
+    }
+
+
+def _take(conn: Connection, store: Store, actor: Actor, wish: Wish, *, at: float) -> str:
+    live, key = store.live, (actor.id, wish.scope)
+    row = _row(conn, who=actor.id, place=wish.scope).one_or_none()
+    if row is not None and row.holder not in {None, wish.holder} and (left := live.lease_left(key)) > 0:
+        raise Refusal(
+            409,
+            "lease_held",
+            "Another receiver of this agent has this channel.",
+            retry_after=left,
+            expires=round((at + left) * 1000),
+        )
+    fence = row.fence if row is not None and row.holder == wish.holder else str(ids.fence())
+    values = {"holder": wish.holder, "fence": fence, "subscription": wish.subscription}
+    here = (receiver.c.member == actor.id, receiver.c.scope == wish.scope)
+    if row is None:
+        conn.execute(insert(receiver).values(member=actor.id, scope=wish.scope, workspace=actor.workspace, **values))
+    elif (row.holder, row.fence, row.subscription) != (wish.holder, fence, wish.subscription):
+        conn.execute(update(receiver).where(*here).values(**values))
+    before = live.lease(key)
+    if before is None or _seen(before) != (wish.state, wish.detail):
+        _tell(conn, actor.workspace, key, wish.state, wish.detail, at=at)
+    # Nobody else may get in before the commit is known; without a fence it is not yet a lease that can be renewed.
+    _hold(store, key, wish, NOT_YET)
+    return str(fence)
+
+
+def _hold(store: Store, key: Key, wish: Wish, fence: str) -> None:
+    store.live.leases[key] = Lease(
+        holder=wish.holder,
+        fence=fence,
+        subscription=wish.subscription,
+        session=wish.session,
+        runtime=wish.runtime,
+        state=wish.state,
+        detail=wish.detail,
+        until=store.live.clock() + LEASE_SECONDS,
+    )
+
+
+def _seen(lease: Lease) -> tuple[str, str | None]:
+    return lease.state, lease.detail
+
+
+def _tell(conn: Connection, workspace: str, key: Key, state: str, detail: str | None, *, at: float) -> None:
+    who, scope = key
+    data = {"agent": who, "channel": scope or None, "state": state, "detail": detail}
+    events.append(conn, workspace, "receiver.updated", data, channel=scope or None, at=at)
+
+
+async def release(store: Store, actor: Actor, scope: str, holder: str) -> bool:
+    """Give a lease back; an open run stays open. False where this holder has none, which is no error."""
+    return await store.write(_release, store, actor, scope, holder, at=time.time())
+
+
+def _release(conn: Connection, store: Store, actor: Actor, scope: str, holder: str, *, at: float) -> bool:
+    key = (actor.id, scope)
+    row = _row(conn, who=actor.id, place=scope).one_or_none()
+    if row is None or row.holder != holder:
+        return False
+    conn.execute(update(receiver).where(receiver.c.member == actor.id, receiver.c.scope == scope).values(holder=None))
+    if store.live.leases.pop(key, None) is not None:
+        _tell(conn, actor.workspace, key, OFFLINE, None, at=at)
+    return True
+
+
+def view(conn: Connection, store: Store, who: str, scope: str) -> Json | None:
+    """The lease of an agent as `GET /receiver` tells it; None where nobody has it and no run is open."""
+    row = _row(conn, who=who, place=scope).one_or_none()
+    open_run = runs.open_run(conn, who, scope)
+    if row is None or (row.holder is None and open_run is None):
+        return None
+    live = store.live.leases.get((who, scope))
+    counts = row.holder is not None and store.live.lease_left((who, scope)) > 0
+    return {
+        "channel": scope or None,
+        "holderId": row.holder,
+        "fence": int(row.fence),
+        "expires": round((time.time() + (store.live.lease_left((who, scope)) if row.holder else 0)) * 1000),
+        "requestId": None if open_run is None else open_run.request,
+        "run": None if open_run is None else runs.view(open_run),
+        "state": live.state if live is not None and counts else OFFLINE,
+        "detail": live.detail if live is not None and counts else None,
+        "runtime": live.runtime if live is not None else None,
+        "sessionId": live.session if live is not None else None,
+        "subscription": row.subscription,
+    }
+
+
+def state_of(store: Store, who: str, channel: str) -> Json | None:
+    """How a member's receiver in a channel is: `{state, detail}`; None where none runs."""
+    found = store.live.lease((who, channel)) or store.live.lease((who, runs.NO_SCOPE))
+    return None if found is None else {"state": found.state, "detail": found.detail}
+
+
+async def tell_lapsed(store: Store) -> None:
+    """Tell of leases that ran out since the last look; nothing is written where there are none."""
+    live = store.live
+    for key in live.lapsed():
+        lease = live.leases[key]
+        live.leases[key] = replace(lease, state=OFFLINE, detail=None)
+        await store.write(_tell_of, key, at=time.time())
+
+
+def _tell_of(conn: Connection, key: Key, *, at: float) -> None:
+    row = _row(conn, who=key[0], place=key[1]).one_or_none()
+    if row is not None:
+        _tell(conn, row.workspace, key, OFFLINE, None, at=at)
+
+
+def text_of(detail: object) -> str | None:
+    """A detail as text, whatever JSON a client gave."""
+    if detail is None or isinstance(detail, str):
+        return detail
+    return json.dumps(detail, ensure_ascii=False)

@@ -1,0 +1,66 @@
+"""What only counts for a time, and lives in memory by monotonic time: renewing it writes nothing."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from relay_receiver.wire.limits import DECLARATION_SECONDS, LEASE_SECONDS
+
+Key = tuple[str, str]
+"""Member and scope, or member and channel."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """A lease as its holder last told of itself; `until` is monotonic."""
+
+    holder: str
+    fence: str
+    subscription: str | None
+    session: str | None
+    runtime: str
+    state: str
+    detail: str | None
+    until: float
+
+
+@dataclass(kw_only=True, slots=True)
+class Live:
+    """Leases and declarations that still count. After a start of the hub what is stored gets its whole time again."""
+
+    clock: Callable[[], float] = time.monotonic
+    leases: dict[Key, Lease] = field(default_factory=dict)
+    declared: dict[Key, float] = field(default_factory=dict)
+    """Until when each renewed declaration counts."""
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    def lease(self, key: Key) -> Lease | None:
+        """The lease that counts now."""
+        found = self.leases.get(key)
+        return found if found is not None and found.until > self.clock() else None
+
+    def lease_left(self, key: Key) -> float:
+        """Seconds that a stored lease still counts, below zero once it is over."""
+        found = self.leases.get(key)
+        return (found.until if found is not None else self.started + LEASE_SECONDS) - self.clock()
+
+    def declaration_left(self, key: Key) -> float:
+        """Seconds that a stored declaration still counts."""
+        return self.declared.get(key, self.started + DECLARATION_SECONDS) - self.clock()
+
+    def renew_declaration(self, key: Key) -> float:
+        """Let a declaration count for its whole time from now; returns that time."""
+        self.declared[key] = self.clock() + DECLARATION_SECONDS
+        return float(DECLARATION_SECONDS)
+
+    def lapsed(self) -> list[Key]:
+        """Leases that are over and not told yet."""
+        now = self.clock()
+        return [key for key, lease in self.leases.items() if lease.until <= now and lease.state != OFFLINE]
+
+
+OFFLINE = "offline"
+"""The state of a receiver whose lease is over."""
