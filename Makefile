@@ -14,7 +14,7 @@ help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: $(RUNTIME) ## set everything up and show the main job, live, in under a minute
-	@$(BIN)/relay demo $(DEMO)
+	@$(BIN)/relay --output text demo $(DEMO)
 
 test: check suite ## set everything up; lint, types, layers, and the whole suite
 

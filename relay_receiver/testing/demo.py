@@ -58,6 +58,7 @@ def run(cast: Cast, say: Callable[[str], None], *, keep: bool = False) -> Played
 
     Raises:
         RelayError: the stage could not be set.
+        KeyboardInterrupt: it was interrupted, or told to end; nothing is left.
     """
     root = Path(tempfile.mkdtemp(prefix="relay-demo-"))
     kept = False
@@ -73,6 +74,8 @@ def run(cast: Cast, say: Callable[[str], None], *, keep: bool = False) -> Played
         with _home(stage.machine.home):
             checks = asyncio.run(_play(stage, keep=keep))
         kept = keep
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     finally:
         if not kept:
             shutil.rmtree(root, ignore_errors=True)

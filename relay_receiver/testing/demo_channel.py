@@ -81,6 +81,4 @@ def results(events: Sequence[Event], asked: str) -> list[dict[str, Any]]:
 
 def stages(events: Sequence[Event], asked: str) -> list[dict[str, Any]]:
     """The stages of a request, in order."""
-    return [
-        event["data"] for event in events if event["type"] == "message.stage" and event["data"]["message"] == asked
-    ]
+    return [event["data"] for event in events if event["type"] == "message.stage" and event["data"]["message"] == asked]

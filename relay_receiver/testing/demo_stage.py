@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,23 @@ from relay_receiver.testing.demo_channel import Channel
 from relay_receiver.testing.demo_machine import Machine
 from relay_receiver.testing.demo_words import ModelWords, ProgramWords, Words
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.message import HUMAN
 
 AGENTS = ("alice", "bob")
 PERSON = "default"
 CHANNEL = "lab"
 LOOK_SECONDS = 0.02
+MEANINGS = {
+    "stored": "the hub has it on its disk",
+    "received": "the receiver has it in its journal",
+    "starting": "the hub lets it run, this once",
+    "running": "the agent works",
+    "answered": "its result is on the hub's disk",
+}
+"""What a stage proves."""
+
+
+_PROGRAM = ProgramWords()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +49,7 @@ class Cast:
 
     adapter: str = "command"
     argv: Sequence[str] = ()
-    words: Words = ProgramWords()
+    words: Words = _PROGRAM
     patience: float = 20.0
 
     @classmethod
@@ -66,6 +79,8 @@ class Stage:
         self.channel = Channel(self._tell)
         self.place = ""
         self._started: set[str] = set()
+        self._asked: dict[str, float] = {}
+        """When the person's requests were stored, by id."""
 
     async def set_up(self) -> None:
         """Start the hub and the receivers, by the lines that a person would type."""
@@ -126,9 +141,8 @@ class Stage:
         Raises:
             RelayError: it does not.
         """
-        return await self.wait(
-            lambda: next(iter(self.starts(name)[before:]), None), what=f"{name}'s start of the job"
-        )
+        line = await self.wait(lambda: next(iter(self.starts(name)[before:]), None), what=f"{name}'s start of the job")
+        return str(line)
 
     async def wait(self, look: Callable[[], Any], *, what: str) -> Any:  # noqa: ANN401 - what `look` finds
         """Look again and again at what no event tells.
@@ -138,7 +152,7 @@ class Stage:
         """
         try:
             async with asyncio.timeout(self.cast.patience):
-                while (found := look()) is None:
+                while (found := look()) is None:  # noqa: ASYNC110 - other processes are watched from outside
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError:
             raise RelayError(f"{what} did not come about.", code="timed_out") from None
@@ -166,16 +180,30 @@ class Stage:
             self.say(f"  {name}'s receiver did not stop: {error.sentence}")
 
     def _tell(self, event: Mapping[str, Any]) -> None:
-        data = event["data"]
-        said = data.get("message")
-        if event["type"] == "message.created" and said["kind"] != "result":
+        said = event["data"]["message"]
+        if event["type"] == "message.stage":
+            if said in self._asked:
+                self._tell_stage(event["data"], since=self._asked[said])
+        elif said["kind"] == "result":
+            self.say(f"  {self._name(said['author'])} answers: {said['content']}")
+        else:
             aimed = [said["to"]] if said["to"] else said["mentions"]
             self.say(f"  {self._name(said['author'])} -> {', '.join(map(self._called, aimed))}: {said['content']}")
-        elif event["type"] == "message.created":
-            self.say(f"  {self._name(said['author'])} answers: {said['content']}")
+            if said["kind"] == "request" and said["author"]["kind"] == HUMAN:
+                self._asked[said["id"]] = _seconds(said["createdAt"])
+                self._tell_stage({"stage": "stored", "since": said["createdAt"]}, since=self._asked[said["id"]])
+
+    def _tell_stage(self, shown: Mapping[str, Any], *, since: float) -> None:
+        passed = (_seconds(shown["since"]) - since) * 1000
+        why = shown.get("reason") or shown.get("detail") or MEANINGS.get(shown["stage"], "")
+        self.say(f"    after {passed:5.0f} ms  {shown['stage']:<9} {why}")
 
     def _name(self, author: Mapping[str, Any]) -> str:
-        return "you" if author["kind"] == "human" else str(author["name"])
+        return "you" if author["kind"] == HUMAN else str(author["name"])
 
     def _called(self, member: str) -> str:
         return self.people.get(member, member)
+
+
+def _seconds(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
