@@ -45,7 +45,11 @@ log = logging.getLogger(__name__)
 
 
 class CodexAdapter:
-    """Runs jobs as turns of one Codex thread. Questions to people are declined, with a note to the agent."""
+    """Runs jobs as turns of one Codex thread. Questions to people are declined, with a note to the agent.
+
+    Settings: `argv`, the Codex to run (`["codex"]` on PATH), `network` for the commands of jobs (closed), `tools`,
+    whether jobs get `relay` as tools. A changed setting counts from the next turn on.
+    """
 
     proves = Proofs(
         never_started=True,
