@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -26,11 +25,12 @@ from relay_receiver.adapters.base import (
     Work,
 )
 from relay_receiver.adapters.codex_hand import Hand
-from relay_receiver.adapters.codex_ledger import Ledger, codex_home, identity_of
+from relay_receiver.adapters.codex_ledger import Ledger
 from relay_receiver.adapters.codex_reference import Reference
 from relay_receiver.adapters.codex_server import CALL_SECONDS, AppServer, Gone, ServerEnded
 from relay_receiver.adapters.codex_thread import Thread
 from relay_receiver.adapters.codex_turn import Turn
+from relay_receiver.adapters.codex_witness import Witness
 from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice, Reply
 from relay_receiver.processes import identity
 from relay_receiver.processes.launch import Launcher
@@ -63,9 +63,8 @@ class CodexAdapter:
         self._binding = binding
         self._launcher = launcher
         self._ledger = Ledger.load(binding.spool)
-        self._boot_before = self._ledger.boot
-        """The boot of the record that was there when this process began; empty where there was none."""
         self._thread = Thread(binding, self._ledger)
+        self._witness = Witness(binding, self._ledger, self._thread)
         self._session: str | None = None
         self._server: AppServer | None = None
         self._hand: Hand | None = None
@@ -83,6 +82,11 @@ class CodexAdapter:
     def check(cls, binding: Binding) -> dict[str, Any]:
         """What can be known without a turn; see `codex_launch.check`."""
         return codex_launch.check(binding)
+
+    def rebind(self, binding: Binding) -> None:
+        """The next turn is begun as `binding` says, by a fresh app-server where that makes a difference."""
+        self._binding = binding
+        self._thread.rebind(binding)
 
     async def open(self, session: str | None) -> str | None:
         """Attach to the app-server that is there, or start one; have it load the thread of `session`."""
@@ -122,7 +126,7 @@ class CodexAdapter:
         server = await self._ready()
         hand = self._hand
         if hand is None or hand.turn.key != work.key:
-            return await self._recover_without_lines(server, execution, work)
+            return await self._witness.judge_unrecorded(server, execution, work)
         turn = hand.turn
         if hand.end is None and turn.ended is not None:
             await hand.conclude(server, self._thread)
@@ -130,7 +134,7 @@ class CodexAdapter:
             return NeverStarted(proof="the line that begins the turn was never given to Codex")
         if hand.end is None and server.keeper == self._ledger.keeper:
             return await self._recover_living(server, hand, execution)
-        return _as_recovery(hand.end) if hand.end is not None else await self._judge(server, turn)
+        return _as_recovery(hand.end) if hand.end is not None else await self._witness.judge(server, turn)
 
     async def recorded(self, key: str) -> None:
         """The outcome is committed: the lines of the turn may go."""
@@ -263,7 +267,7 @@ class CodexAdapter:
         turn.call, line = server.prepare("turn/start", params)
         since = self._position
         try:
-            self._write_down(server, work.key, since)
+            self._witness.write_down(work.key, keeper=server.keeper, since=since)
         except OSError as error:
             return Refused(scope=Scope.BINDING, reason=f"The hand-over could not be written down: {error}.")
         hand = self._hand = Hand(turn, self._events.put_nowait)
@@ -288,13 +292,6 @@ class CodexAdapter:
             if hand.end is not None and hand.end.refused is not None:
                 return hand.end.refused
         return Accepted(execution=_reference(turn, since), keeper=server.keeper)
-
-    def _write_down(self, server: AppServer, key: str, since: int) -> None:
-        ledger = self._ledger
-        ledger.keeper, ledger.key, ledger.turn, ledger.position = server.keeper, key, {}, since
-        ledger.boot, ledger.before = identity.boot_id(), self._thread.last
-        ledger.home = identity_of(codex_home(self._binding.environment))
-        ledger.save()
 
     def _heard(self, number: int, direction: str, message: Message | None, size: int) -> None:
         """Take one line, in order; of both directions, live or again."""
@@ -379,7 +376,7 @@ class CodexAdapter:
         why: Exception | None = None
         for _ in range(REOPEN_TRIES):
             try:
-                found = await self._judge(await self._ready(), hand.turn)
+                found = await self._witness.judge(await self._ready(), hand.turn)
             except Exception as error:  # noqa: BLE001 - whatever it is, the turn must have an end
                 why = error
                 await asyncio.sleep(REOPEN_SECONDS)
@@ -406,33 +403,6 @@ class CodexAdapter:
         if turn.started:
             self._events.put_nowait(Started(key=turn.key))
         return StillRunning(execution=execution or _reference(turn, self._ledger.position), keeper=server.keeper)
-
-    async def _recover_without_lines(self, server: AppServer, execution: str | None, work: Work) -> Recovery:
-        """An attempt that no record of a hand-over is about."""
-        ledger = self._ledger
-        if execution is None and ledger.key != work.key and self._boot_before == identity.boot_id():
-            return NeverStarted(proof="the record that is written before a hand-over was not written")
-        reference = Reference.parse(execution)
-        turn = Turn(key=work.key, thread=reference.thread or self._thread.id, id=reference.turn)
-        if ledger.key == work.key:
-            turn.restore(ledger.turn)
-        return await self._judge(server, turn)
-
-    async def _judge(self, server: AppServer, turn: Turn) -> Recovery:
-        """The recovery table, with a fresh look at Codex's own record."""
-        ledger = self._ledger
-        lost = turn.thread == self._thread.lost
-        turn.started = turn.started or bool(self._binding.evidence.get("started"))
-        look = codex_recovery.Look(
-            turn=turn,
-            turns=None if lost else await self._thread.turns(server, turn.thread),
-            lost=lost,
-            before=ledger.before,
-            recorded=ledger.present and ledger.key == turn.key,
-            same_boot=ledger.boot == identity.boot_id(),
-            same_home=ledger.home == identity_of(codex_home(self._binding.environment)),
-        )
-        return codex_recovery.judge(look, now=time.time())
 
 
 def _as_recovery(end: Finished) -> Recovery:

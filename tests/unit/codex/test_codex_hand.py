@@ -1,13 +1,15 @@
 import asyncio
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from relay_receiver.adapters.base import AdapterEvent, Finished, Result
 from relay_receiver.adapters.codex_hand import Hand
 from relay_receiver.adapters.codex_server import AppServer, ServerEnded
-from relay_receiver.adapters.codex_thread import Thread
 from relay_receiver.adapters.codex_turn import Turn
+
+if TYPE_CHECKING:
+    from relay_receiver.adapters.codex_thread import Thread
 
 
 class Silent:
