@@ -19,7 +19,7 @@ from relay_receiver.wire.errors import RelayError
     default="command",
     help="Who plays the agents: a small program of this project, or the installed Codex.",
 )
-@click.option("--argv", metavar="JSON", help='Another program, such as \'["/path/to/codex"]\'.')
+@click.option("--argv", metavar="JSON", help="Another program, such as '[\"/path/to/codex\"]'.")
 @click.option("--keep", is_flag=True, help="Leave it running, and say how to look around.")
 def demo(adapter: str, argv: str | None, keep: bool) -> None:  # noqa: FBT001 - click passes flags so
     """See it work, in under a minute: a hub and two agents in a temporary home, on this machine alone.

@@ -21,6 +21,8 @@ from typing import Any
 
 STARTS = "starts"
 SEND_SECONDS = 30.0
+THINK_SECONDS = 0.3
+"""How long it pretends to think about a sum, so that it can be seen at work."""
 
 _ASKED = re.compile(r"This is for you:.*?<<<(\w+)\n(.*)\n\1>>>", re.DOTALL)
 _ME = re.compile(r"You are '([^']*)'")
@@ -53,6 +55,7 @@ def note_start(request: str) -> None:
 def answer(asked: str, me: str) -> str:
     """What the program says to a request."""
     if found := _ADD.search(asked):
+        time.sleep(THINK_SECONDS)
         first, second = int(found[1]), int(found[2])
         return f"{first} + {second} = {first + second}"
     if found := _WORK.search(asked):
