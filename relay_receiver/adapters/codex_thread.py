@@ -41,6 +41,10 @@ class Thread:
         """The thread's id; empty before there is one."""
         return self._ledger.thread or ""
 
+    def rebind(self, binding: Binding) -> None:
+        """What is compared with the effective settings from the next load on."""
+        self._binding = binding
+
     def heard(self, message: Message | None) -> None:
         """Take a line from Codex: turns that begin and end, and whether its tools are there."""
         if isinstance(message, Notice) and message.method == "mcpServer/startupStatus/updated":
