@@ -138,6 +138,8 @@ class ToldAdapter:
         self.interrupts = True
         self.on_submit: Callable[[Work], None] = lambda _: None
 
+    def rebind(self, binding: object) -> None: ...
+
     async def open(self, session: str | None) -> str | None:
         return session
 
@@ -201,7 +203,7 @@ class Bench:
             adapter=self.adapter,
             situation=Situation(lease=LeaseState.HELD, reconciled=True, fence="7", lease_until=float("inf")),
             log=logging.getLogger("relay_receiver.test"),
-            spool=folder,
+            folder=folder,
             now=lambda: self.clock,
             boot=lambda: self.clock + time.monotonic(),
         )

@@ -191,7 +191,7 @@ class Binding:
     runtime: Path
     """Short-pathed directory (0700) for sockets."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of the journal for recovery: `boot` at submit, `started` (an item was seen), `finished_turns`."""
+    """Facts of the journal for recovery: `started`, whether an item of the job in flight was seen."""
 
 
 class Adapter(Protocol):
@@ -200,6 +200,9 @@ class Adapter(Protocol):
     proves: Proofs
     long_lived: bool
     """One agent process serves many jobs, so that the job credential is a file at one fixed path."""
+
+    def rebind(self, binding: Binding) -> None:
+        """The settings have changed: they hold from the next job on."""
 
     async def open(self, session: str | None) -> str | None:
         """Make the agent ready, with the session of before or a new one. Once per process start.

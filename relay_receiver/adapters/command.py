@@ -78,6 +78,10 @@ class CommandAdapter:
             raise AdapterUnusable(f"The program {argv[0]} is {'not executable' if there else 'not there'}.")
         return {**binding.settings, "argv": [str(Path(found).absolute()), *argv[1:]]}
 
+    def rebind(self, binding: Binding) -> None:
+        """The next job is run as `binding` says."""
+        self._binding = binding
+
     async def open(self, session: str | None) -> str | None:
         """Nothing has to be ready; the session is only a name that the program is given."""
         self._session = session

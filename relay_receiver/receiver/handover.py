@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from relay_receiver.adapters.base import Accepted, HandoverLost, Refused, Work
+from relay_receiver.adapters.base import Accepted, HandoverLost, Refused, Scope, Work
 from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.client.profiles import JobCredential
 from relay_receiver.jobs import prompt
@@ -37,9 +37,12 @@ class Begin(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handed:
-    """The job after the call, and what the adapter said; `None` where the outcome of the call is unknown."""
+    """The job after the call, and what the adapter said; `None` where the outcome of the call is unknown.
 
-    job: Job
+    `job` is None where it never left the queue.
+    """
+
+    job: Job | None
     answer: Accepted | Refused | None
     why: str = ""
 
@@ -109,7 +112,11 @@ class Handover:
         """Commit `submitting` and call the adapter once. None where the hub took its leave back meanwhile."""
         parts = self._parts
         begun = parts.boot()
-        work = await self._work(job)
+        try:
+            work = await self._work(job)
+        except OSError as error:
+            parts.log.warning("hand-over not prepared", extra={"job": job.id, "why": str(error)})
+            return Handed(job=None, answer=Refused(scope=Scope.BINDING, reason=f"it could not be prepared: {error}"))
         job = await parts.write(
             jobs.submit,
             job.id,

@@ -18,6 +18,8 @@ TYPES = ("message.created", "message.cancel")
 
 PRUNE_EVERY = 500
 """Messages between two looks for what may be pruned."""
+POSITION_SECONDS = 600.0
+"""A cursor without a message is committed at most this often; an idle channel has none."""
 CONTEXT_COUNT = 4096
 CONTEXT_SECONDS = 30 * 24 * 3600.0
 """Context older than the newest `CONTEXT_COUNT` messages and this age is pruned."""
@@ -31,6 +33,7 @@ class Intake:
         self._lease = lease
         self._changed = changed
         self._since_prune = 0
+        self._position_at = parts.boot()
 
     async def run(self) -> None:
         """Read until cancelled; a lost credential or lease only waits for a better one."""
@@ -89,7 +92,9 @@ class Intake:
             self._lease.renew_soon()
         await self._lease.held.wait()
         arrived, cancels = self._parse(batch.events)
-        if arrived or cancels:
+        due = batch.cursor != parts.binding.cursor and parts.boot() - self._position_at > POSITION_SECONDS
+        if arrived or cancels or due:
+            self._position_at = parts.boot()
             await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
         if batch.events and parts.binding.subscription is not None:

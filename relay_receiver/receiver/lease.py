@@ -1,6 +1,7 @@
 """The lease of this binding at the hub: taken, renewed, lost, and what the hub holds open for it."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ RENEW_SECONDS = 12.0
 """Between renewals while the lease is held; it lasts 30 s."""
 STANDBY_SECONDS = 5.0
 """Between tries while another holder has it."""
+RELEASE_SECONDS = 3.0
+"""How long a stopping receiver tries to give the lease back; it ends by itself in 30 s."""
 UNAUTHORIZED_SECONDS = 300.0
 """Between tries with a credential that the hub refused."""
 
@@ -31,32 +34,30 @@ class Lease:
         self._state = state
         self._reconcile = reconcile
         self._ladder = Ladder(parts.boot, ceiling=15.0)
-        self._look = asyncio.Event()
         self.held = asyncio.Event()
 
     def renew_soon(self) -> None:
         """Tell the hub at once: the state that it shows has changed, or the lease is in doubt."""
-        self._look.set()
+        self._parts.lease_in_doubt.set()
 
     async def run(self) -> None:
         """Take and renew the lease until cancelled."""
         while True:
+            self._parts.lease_in_doubt.clear()
             wait = await self._renew()
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._look.wait()
-            except TimeoutError:
-                pass
-            self._look.clear()
+                    await self._parts.lease_in_doubt.wait()
 
     async def release(self) -> None:
         """Give the lease back, so that another holder need not wait. An open run stays open."""
         if self._parts.situation.lease is LeaseState.HELD:
             binding = self._parts.binding
             try:
-                await self._parts.hub.release(channel=binding.channel, holder=binding.holder)
-            except (HubAway, HubError) as error:
-                self._parts.log.info("lease not released", extra={"why": error.sentence})
+                async with asyncio.timeout(RELEASE_SECONDS):
+                    await self._parts.hub.release(channel=binding.channel, holder=binding.holder)
+            except (HubAway, HubError, TimeoutError) as error:
+                self._parts.log.info("lease not released", extra={"why": str(error)})
 
     async def _renew(self) -> float:
         parts = self._parts

@@ -3,15 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from relay_receiver.adapters.base import Adapter
+from relay_receiver.adapters.base import Binding as AdapterBinding
 from relay_receiver.client.hub import Hub
 from relay_receiver.client.profiles import Profile
+from relay_receiver.jobs.job import Job
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Connection, Journal, JournalUnavailable
+from relay_receiver.processes import environment, files, paths
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.situation import Situation
 
@@ -20,6 +23,25 @@ T = TypeVar("T")
 
 JOURNAL_RETRY_CEILING = 30.0
 """Seconds between tries of a write that the journal could not take (locked, full, read-only)."""
+
+
+SPOOL = "spool"
+
+
+def adapter_binding(binding: Binding, folder: Path, in_flight: Job | None) -> AdapterBinding:
+    """The binding as an adapter sees it; the values of the named variables are those of this process.
+
+    Args:
+        in_flight: the job that a process before this one left at the agent.
+    """
+    return AdapterBinding(
+        settings={"argv": list(binding.argv), "network": binding.network, "tools": binding.tools},
+        directory=Path(binding.directory),
+        environment=environment.build(binding.env),
+        spool=files.private_dir(folder / SPOOL),
+        runtime=paths.runtime_dir(folder),
+        evidence={"started": in_flight is not None and in_flight.started_at is not None},
+    )
 
 
 @dataclass(kw_only=True)
@@ -33,9 +55,21 @@ class Parts:
     adapter: Adapter
     situation: Situation
     log: logging.Logger
-    spool: Path
+    folder: Path
+    """Where the binding's state is."""
     now: Callable[[], float]
     boot: Callable[[], float]
+    lease_in_doubt: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set to have the lease looked at, and what the hub holds open reconciled, at once."""
+
+    @property
+    def spool(self) -> Path:
+        """Where keepers and job credentials have their files."""
+        return self.folder / SPOOL
+
+    def adapter_binding(self) -> AdapterBinding:
+        """The binding as the adapter sees it, with the settings of now."""
+        return adapter_binding(self.binding, self.folder, None)
 
     async def write(self, fn: Callable[Concatenate[Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A journal write that is repeated, as that same write, until the journal takes it."""

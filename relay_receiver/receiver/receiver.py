@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from relay_receiver.adapters import registry
-from relay_receiver.adapters.base import Adapter
-from relay_receiver.adapters.base import Binding as AdapterBinding
 from relay_receiver.client.hub import Hub
 from relay_receiver.client.profiles import Profile
 from relay_receiver.client.rest import Rest
-from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal
-from relay_receiver.processes import environment, files, identity, paths
+from relay_receiver.processes import identity, paths
 from relay_receiver.processes.launch import Launcher
 from relay_receiver.receiver import presence
 from relay_receiver.receiver.backoff import Ladder
@@ -30,7 +27,7 @@ from relay_receiver.receiver.control import Control
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.intake import Intake
 from relay_receiver.receiver.lease import Lease
-from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.parts import Parts, adapter_binding
 from relay_receiver.receiver.reconcile import reconcile
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.receiver.situation import Situation
@@ -84,7 +81,9 @@ class Receiver:
         self, journal: Journal, binding: Binding, launcher: Launcher, ready: Callable[[dict[str, Any]], None]
     ) -> None:
         situation = Situation()
-        adapter = self._adapter(binding, launcher, journal.read_now(jobs.in_flight))
+        adapter = registry.load(binding.adapter)(
+            adapter_binding(binding, self._folder, journal.read_now(jobs.in_flight)), launcher
+        )
         proves = adapter.proves
         situation.proves = {
             "neverStarted": proves.never_started,
@@ -97,32 +96,15 @@ class Receiver:
                 profile=self._profile,
                 binding=binding,
                 journal=journal,
-                hub=Hub(rest),
+                hub=Hub(rest, patient=False),
                 adapter=adapter,
                 situation=situation,
                 log=self._log,
-                spool=self._folder / "spool",
+                folder=self._folder,
                 now=time.time,
                 boot=identity.boot_seconds,
             )
             await self._supervise(parts, ready)
-
-    def _adapter(self, binding: Binding, launcher: Launcher, in_flight: Job | None) -> Adapter:
-        adapter: Adapter = registry.load(binding.adapter)(
-            AdapterBinding(
-                settings={"argv": list(binding.argv), "network": binding.network, "tools": binding.tools},
-                directory=Path(binding.directory),
-                environment=environment.build(binding.env),
-                spool=files.private_dir(self._folder / "spool"),
-                runtime=self._runtime,
-                evidence={
-                    "started": in_flight is not None and in_flight.started_at is not None,
-                    "finished_turns": binding.finished_turns,
-                },
-            ),
-            launcher,
-        )
-        return adapter
 
     async def _supervise(self, parts: Parts, ready: Callable[[dict[str, Any]], None]) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -167,7 +149,7 @@ class Receiver:
         if self._how is How.DETACH:
             return
         if self._how is How.GRACE:
-            rest = asyncio.ensure_future(runner.rest.wait())
+            rest = asyncio.ensure_future(runner.free.wait())
             self._stronger.clear()
             stronger = asyncio.ensure_future(self._stronger.wait())
             await asyncio.wait({rest, stronger}, timeout=GRACE_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from relay_receiver.adapters.base import AdapterEvent, AdapterUnusable, Refused, Scope
+from relay_receiver.adapters.base import Accepted, AdapterEvent, AdapterUnusable, Refused, Scope
 from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.outcome import Outcome
@@ -60,6 +60,8 @@ class Runner:
         self._opened = False
         self._recovered = False
         self._expire_at = 0.0
+        self.free = asyncio.Event()
+        """Set while nothing is at the agent."""
         self.rest = asyncio.Event()
         """Set while nothing is at the agent and nothing is left to post."""
 
@@ -104,13 +106,18 @@ class Runner:
         self._recovered = False
         while True:
             delay = await self._step()
-            at_rest = delay != 0 and (self.job is None or self.job.state is JobState.UNKNOWN)
-            (self.rest.set if at_rest else self.rest.clear)()
+            self._say_rest(delay)
             signal = await self._next(delay)
             if isinstance(signal, _Command):
                 await self._answer(signal)
             elif signal is not None:
                 await self._watch.hear(signal)
+
+    def _say_rest(self, delay: float | None) -> None:
+        at_agent = self.job is not None and self.job.state in AT_THE_AGENT
+        (self.free.clear if at_agent else self.free.set)()
+        at_rest = delay != 0 and (self.job is None or self.job.state is JobState.UNKNOWN)
+        (self.rest.set if at_rest else self.rest.clear)()
 
     async def _next(self, delay: float | None) -> AdapterEvent | _Command | None:
         if not self._queue.empty():
@@ -224,6 +231,8 @@ class Runner:
         handed = await self._handover.call(job)
         if handed is None:
             return 0
+        if handed.job is None:
+            return self._wait_after(handed.answer)
         self._hand.take(handed.job)
         if handed.answer is None:
             await self._hand.lose(handed.why)
@@ -246,19 +255,26 @@ class Runner:
             situation.unauthorized = True
         if code == "fenced":
             situation.lease = LeaseState.LAPSED
+        if code in {"fenced", "run_unresolved"}:
+            self._parts.lease_in_doubt.set()
         return self._begin.failed(after=getattr(error, "retry_after", None))
 
     async def _refused(self, refused: Refused) -> None:
-        parts = self._parts
         if refused.scope is Scope.JOB:
             await self._hand.finish(results.Ending(outcome=Outcome.FAILED, text="", error=refused.reason))
             return
-        now = parts.now()
-        wait = self._refusals.failed(after=None if refused.retry_at is None else refused.retry_at - now)
-        parts.situation.refused = refused.reason
-        parts.situation.retry_at = now + wait
+        self._wait_after(refused)
         queued = await self._hand.requeue(JobEvent.REFUSED, who="adapter", why=refused.reason)
         await self._handover.close_run(queued)
+
+    def _wait_after(self, refused: Accepted | Refused | None) -> float:
+        """Back off, and show why; seconds until the next try."""
+        situation, now = self._parts.situation, self._parts.now()
+        after = refused.retry_at - now if isinstance(refused, Refused) and refused.retry_at is not None else None
+        wait = self._refusals.failed(after=after)
+        situation.refused = refused.reason if isinstance(refused, Refused) else None
+        situation.retry_at = now + wait
+        return wait
 
     # From the agent to the hub.
 
@@ -316,6 +332,7 @@ class Runner:
         if changed is not None:
             position = {"cursor": parts.binding.cursor, "watermark": parts.binding.watermark}
             parts.binding = changed.evolve(**position)
+            parts.adapter.rebind(parts.adapter_binding())
         job = await parts.journal.read(jobs.in_flight)
         if job is None or self.job is None or job.id != self.job.id or job.attempt != self.job.attempt:
             self._hand.take(job)
