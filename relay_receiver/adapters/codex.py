@@ -87,6 +87,7 @@ class CodexAdapter:
         """The next turn is begun as `binding` says, by a fresh app-server where that makes a difference."""
         self._binding = binding
         self._thread.rebind(binding)
+        self._witness.rebind(binding)
 
     async def open(self, session: str | None) -> str | None:
         """Attach to the app-server that is there, or start one; have it load the thread of `session`."""

@@ -22,6 +22,10 @@ class Witness:
         self._boot_before = ledger.boot
         """The boot of the record that was there when this process began; empty where there was none."""
 
+    def rebind(self, binding: Binding) -> None:
+        """Take changed settings."""
+        self._binding = binding
+
     def write_down(self, key: str, *, keeper: str, since: int) -> None:
         """Record that this attempt is about to be handed over.
 

@@ -158,6 +158,24 @@ def test_a_network_that_changed_is_that_of_the_next_turn(tmp_path: Path) -> None
         assert asyncio.run(life(place, session, "b", network=True, detach=False)) == session
 
 
+def test_changed_settings_hold_from_the_next_turn_in_the_same_thread(tmp_path: Path) -> None:
+    async def check(place: World) -> None:
+        port = re.search(r":(\d+)/", place.model.url)
+        assert port is not None
+        reach = f"model: run (: < /dev/tcp/127.0.0.1/{port[1]}) && echo OPEN"
+        async with adapter(place.binding()) as (made, heard):
+            session = await made.open(None)
+            assert "OPEN" not in (await run(made, heard, "a", reach)).text
+            made.rebind(place.binding(network=True))
+            assert "OPEN" in (await run(made, heard, "b", reach)).text
+            made.rebind(place.binding())
+            assert "OPEN" not in (await run(made, heard, "c", reach)).text
+            assert await made.open(session) == session
+
+    with world(tmp_path) as place:
+        asyncio.run(check(place))
+
+
 def test_a_codex_that_would_not_run_as_the_binding_says_is_refused(tmp_path: Path) -> None:
     async def check(place: World) -> None:
         async with adapter(place.binding()) as (made, _):
