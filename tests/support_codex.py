@@ -3,18 +3,19 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
 from relay_receiver.adapters.codex import CodexAdapter
-from relay_receiver.processes.launch import Launcher
+from relay_receiver.processes.launch import Kept, Launcher
 from relay_receiver.testing.model import ModelEndpoint
 
 INSTALL = "pip install openai-codex-cli-bin==0.163.0"
@@ -82,10 +83,22 @@ class World:
         )
 
 
+def end_left_over(place: World) -> None:
+    """End the app-server that a failed test left with its keeper."""
+    kept = Kept.read(place.spool, "agent")
+    if kept is not None and kept.child is not None and not kept.keeper_gone():
+        with suppress(ProcessLookupError):
+            os.killpg(kept.child.pid, signal.SIGKILL)
+
+
 @contextmanager
 def world(tmp_path: Path) -> Iterator[World]:
     with TemporaryDirectory(prefix="rc") as runtime, ModelEndpoint() as model:
-        yield World(tmp_path, Path(runtime), model)
+        place = World(tmp_path, Path(runtime), model)
+        try:
+            yield place
+        finally:
+            end_left_over(place)
 
 
 def work(job: str, prompt: str, *, attempt: int = 1, credential: Path | None = None) -> Work:
