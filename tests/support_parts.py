@@ -87,15 +87,15 @@ class RememberingHub:
 
     def __init__(self) -> None:
         self.log: list[tuple[str, dict[str, Any]]] = []
-        self.fail: dict[str, list[Exception]] = {}
+        self.fail: dict[str, list[Exception | None]] = {}
         self._numbers = itertools.count(1)
         self.on_call: Callable[[str], None] = lambda _: None
 
     def _call(self, name: str, said: dict[str, Any]) -> None:
         self.on_call(name)
         self.log.append((name, said))
-        if self.fail.get(name):
-            raise self.fail[name].pop(0)
+        if self.fail.get(name) and (error := self.fail[name].pop(0)) is not None:
+            raise error
 
     async def begin(self, **said: Any) -> dict[str, Any]:
         self._call("begin", said)
@@ -116,6 +116,10 @@ class RememberingHub:
     async def upload(self, data: bytes, **said: Any) -> dict[str, Any]:
         self._call("upload", {"size": len(data), **said})
         return {}
+
+    async def message(self, message: str) -> dict[str, Any]:
+        self._call("message", {"message": message})
+        return {"id": message}
 
     def names(self) -> list[str]:
         return [name for name, _ in self.log]

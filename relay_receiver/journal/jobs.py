@@ -256,7 +256,7 @@ def ahead(conn: Connection, job_id: str) -> int:
 
 
 def unposted(conn: Connection) -> list[Job]:
-    """Ended jobs whose result belongs to no run and is not at the hub yet: cancelled here, or accepted late."""
+    """Ended jobs whose result is not at the hub: cancelled here, accepted late, or lost there in a restore."""
     return _all(conn, _UNPOSTED)
 
 

@@ -34,7 +34,8 @@ def among(column: str, values: Iterable[StrEnum]) -> str:
 OPEN_JOB = among("state", OPEN)
 IN_FLIGHT_JOB = among("state", IN_FLIGHT)
 QUEUED_JOB = among("state", (JobState.QUEUED,))
-UNPOSTED_JOB = f"body IS NOT NULL AND result IS NULL AND {among('state', (JobState.CANCELLED, JobState.FAILED))}"
+_POSTED = (JobState.ABANDONED, JobState.CANCELLED, JobState.DONE, JobState.FAILED, JobState.QUIET)
+UNPOSTED_JOB = f"body IS NOT NULL AND result IS NULL AND {among('state', _POSTED)}"
 WAITING_FOR_ROOM = "received = 1"
 
 metadata = MetaData(

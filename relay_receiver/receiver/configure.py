@@ -163,6 +163,12 @@ def _wanted(before: Binding, changes: dict[str, Any], *, new_session: bool) -> B
 
 def _checked(wanted: Binding, target: Target) -> Binding:
     folder = Path(wanted.directory)
+    if wanted.adapter == "command" and not wanted.argv:
+        raise RelayError(
+            "No agent is named: codex is not on PATH, and the command adapter needs a program.",
+            code="missing",
+            hint="--adapter command --argv '[\"/path/to/runner\"]', or install Codex",
+        )
     if not folder.is_dir():
         raise RelayError(f"There is no directory {folder}.", code="no_directory", hint="--directory DIR")
     for ours in (paths.home(), target.runtime):

@@ -21,17 +21,21 @@ PRUNE_EVERY = 500
 POSITION_SECONDS = 600.0
 """A cursor without a message is committed at most this often; an idle channel has none."""
 CONTEXT_COUNT = 4096
-CONTEXT_SECONDS = 30 * 24 * 3600.0
-"""Context older than the newest `CONTEXT_COUNT` messages and this age is pruned."""
+CONTEXT_SECONDS = 3600.0
+"""What is neither among the newest `CONTEXT_COUNT` messages nor younger than this is pruned."""
 
 
 class Intake:
     """Reads the feed while the lease is held, and never acknowledges what is not committed."""
 
-    def __init__(self, parts: Parts, lease: Lease, *, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: Parts, lease: Lease, *, changed: Callable[[], None], healed: Callable[[], None] = lambda: None
+    ) -> None:
         self._parts = parts
         self._lease = lease
         self._changed = changed
+        self._healed = healed
+        self._healing = False
         self._since_prune = 0
         self._position_at = parts.boot()
 
@@ -84,6 +88,9 @@ class Intake:
                 self._parts.log.warning("gap", extra=situation.gap)
             case Batch():
                 await self._commit(feed, item)
+                if self._healing and not item.healed:
+                    self._healed()
+                self._healing = item.healed
 
     async def _commit(self, feed: Feed, batch: Batch) -> None:
         parts = self._parts

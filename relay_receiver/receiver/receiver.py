@@ -114,7 +114,7 @@ class Receiver:
                 state=lambda: parts.situation.state(None if runner.job is None else runner.job.state.value),
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
             )
-            intake = Intake(parts, lease, changed=runner.kick)
+            intake = Intake(parts, lease, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
             spoken = Spoken(parts, runner, lease, stop=self.stop)
             control = Control(self._runtime, spoken.verbs(), self._log)
             await control.open()

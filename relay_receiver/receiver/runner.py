@@ -20,6 +20,7 @@ from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.handover import Begin, Handover
 from relay_receiver.receiver.outbox import Outbox, Posted
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.repost import repost
 from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.receiver.watch import Watch
 from relay_receiver.wire.stage import Stage
@@ -324,6 +325,12 @@ class Runner:
             await parts.write(jobs.note, job_id, at=parts.now(), who=who, why="asked to cancel")
             await self._hand.note(cancel=who)
         return self._hand.held()
+
+    async def post_again(self) -> None:
+        """Post again what a restored hub has lost."""
+        found = await repost(self._parts)
+        if found:
+            self._parts.log.warning("results posted again", extra={"count": found})
 
     async def reload(self) -> None:
         """Read binding and job in flight again, after another part changed them; try again at once."""

@@ -59,7 +59,7 @@ class Situation:
             (self.unauthorized, "unauthorized"),
             (in_flight == "unknown" or self.foreign_run is not None, "unknown"),
             (self.lease is LeaseState.STANDBY, "standby"),
-            (self.lease is not LeaseState.HELD, "offline"),
+            (self.lease is not LeaseState.HELD or self.transport == "offline", "offline"),
             (in_flight is not None, "busy"),
             (self.adapter_error is not None or self.retry_at is not None, "refused"),
             (self.paused, "paused"),

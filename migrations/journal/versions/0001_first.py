@@ -171,7 +171,9 @@ def upgrade() -> None:
         "job",
         ["event"],
         unique=False,
-        sqlite_where=sa.text("body IS NOT NULL AND result IS NULL AND state IN ('cancelled', 'failed')"),
+        sqlite_where=sa.text(
+            "body IS NOT NULL AND result IS NULL AND state IN ('abandoned', 'cancelled', 'done', 'failed', 'quiet')"
+        ),
     )
     op.create_index(
         "ux_job_in_flight",

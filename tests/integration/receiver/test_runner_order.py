@@ -270,6 +270,23 @@ def test_the_first_item_of_the_agent_is_committed(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_results_that_a_restored_hub_has_lost_are_posted_again_under_the_same_operation_id(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+            b.arrive(message(1), message(2))
+            await b.until(lambda: b.jobs() == {"m1": "done", "m2": "done"})
+            lost = refused("not_found", status=404)
+            b.hub.fail["message"] = [lost, None, lost, lost]  # m2's result, m2, m1's result, m1
+            await b.runner.ask(b.runner.post_again)
+            await b.until(lambda: len(b.hub.posts()) == 3)
+            first, again = (p for p in b.hub.posts() if p["replyTo"] == "m2")
+            assert "run" not in again
+            assert {**again, "run": first["run"]} == first
+            assert len(b.adapter.works) == 2
+
+    run(scenario())
+
+
 def test_without_the_lease_nothing_is_begun(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Bench(tmp_path) as b:
