@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from benchmarks.world import ROOT
 
@@ -66,8 +65,7 @@ def round_trip_seconds(count: int = 300) -> float:
 @contextlib.contextmanager
 def hello() -> Iterator[int]:
     """The port of a running hello."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    with listener:
+    with tcp_listener() as listener:
         argv = [sys.executable, "-m", "benchmarks.hello", str(listener.fileno())]
         server = subprocess.Popen(argv, cwd=ROOT, pass_fds=(listener.fileno(),))
         port = int(listener.getsockname()[1])
@@ -78,6 +76,10 @@ def hello() -> Iterator[int]:
             server.wait()
 
 
-def folder() -> Path:
-    """Where the worlds are made, and so which disk is measured."""
-    return Path(tempfile.gettempdir())
+def tcp_listener() -> socket.socket:
+    """A listening socket of a stated protocol: asyncio turns Nagle's algorithm off on no other."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1024)
+    return listener
+

@@ -4,6 +4,7 @@ Run as `python -m benchmarks.hello FD`, with a listening socket.
 """
 
 import json
+import socket
 import sys
 
 import uvicorn
@@ -26,5 +27,14 @@ async def posted(request: Request) -> Response:
 app = Starlette(routes=[Route("/", hello), Route("/messages", posted, methods=["POST"])])
 
 
+def main(descriptor: int) -> None:
+    # Not by uvicorn's own `fd`: it takes the socket for a Unix one, and so leaves Nagle's algorithm on.
+    listener = socket.socket(fileno=descriptor)
+    config = uvicorn.Config(app, http="httptools", loop="asyncio", access_log=False, log_level="critical")
+    uvicorn.Server(config).run(sockets=[listener])
+
+
 if __name__ == "__main__":
-    uvicorn.run(app, fd=int(sys.argv[1]), http="httptools", loop="asyncio", access_log=False, log_level="critical")
+    # Not by `fd=`: uvicorn takes that for a unix socket, and each answer would wait for a delayed acknowledgement.
+    config = uvicorn.Config(app, http="httptools", loop="asyncio", access_log=False, log_level="critical")
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
