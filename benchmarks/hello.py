@@ -35,6 +35,4 @@ def main(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    # Not by `fd=`: uvicorn takes that for a unix socket, and each answer would wait for a delayed acknowledgement.
-    config = uvicorn.Config(app, http="httptools", loop="asyncio", access_log=False, log_level="critical")
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    main(int(sys.argv[1]))

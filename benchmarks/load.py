@@ -17,7 +17,7 @@ class Load:
     p99_ms: float
 
 
-def post(path: str, body: bytes, token: str = "none") -> bytes:
+def post(path: str, body: bytes, token: str) -> bytes:
     """One POST as bytes."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n"
