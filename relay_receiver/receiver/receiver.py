@@ -111,7 +111,9 @@ class Receiver:
             runner = Runner(parts, tasks)
             lease = Lease(
                 parts,
-                state=lambda: parts.situation.state(None if runner.job is None else runner.job.state.value),
+                state=lambda: parts.situation.state(
+                    None if runner.job is None else runner.job.state.value, reached=True
+                ),
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
             )
             intake = Intake(parts, lease, changed=runner.kick, healed=lambda: runner.post(runner.post_again))

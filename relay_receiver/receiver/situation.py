@@ -52,14 +52,20 @@ class Situation:
     """A run that the hub holds open and this journal does not know."""
     proves: dict[str, Any] = field(default_factory=dict)
 
-    def state(self, in_flight: str | None) -> str:
-        """The one word for people and the hub; `in_flight` is the state of the job in flight."""
+    def state(self, in_flight: str | None, *, reached: bool = False) -> str:
+        """The one word for people and the hub.
+
+        Args:
+            in_flight: the state of the job in flight.
+            reached: told to the hub as the lease is taken: whoever reads it knows that the hub was reached.
+        """
+        offline = not reached and (self.lease is not LeaseState.HELD or self.transport == "offline")
         order: tuple[tuple[bool, str], ...] = (
             (self.stopping, "stopping"),
             (self.unauthorized, "unauthorized"),
             (in_flight == "unknown" or self.foreign_run is not None, "unknown"),
-            (self.lease is LeaseState.STANDBY, "standby"),
-            (self.lease is not LeaseState.HELD or self.transport == "offline", "offline"),
+            (self.lease is LeaseState.STANDBY and not reached, "standby"),
+            (offline, "offline"),
             (in_flight is not None, "busy"),
             (self.adapter_error is not None or self.retry_at is not None, "refused"),
             (self.paused, "paused"),

@@ -4,7 +4,6 @@ Every verb that changes or reads a receiver asks the running process, or takes t
 same on the journal when none runs.
 """
 
-import asyncio
 import getpass
 import sys
 import time
@@ -48,6 +47,8 @@ def configure(
     **wishes: Any,  # noqa: ANN401 - fields of Wishes
 ) -> dict[str, Any]:
     """Bind a profile's agent in a channel, or change its binding; `wishes` are the fields of `configure.Wishes`."""
+    import asyncio
+
     from relay_receiver.receiver import configure as configuring
 
     return asyncio.run(

@@ -76,6 +76,7 @@ def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
         "channel": binding.channel,
         "channelName": binding.channel_name,
         "adapter": binding.adapter,
+        "argv": list(binding.argv),
         "directory": str(binding.directory),
         "wake": binding.wake,
         "network": binding.network,

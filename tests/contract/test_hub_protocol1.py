@@ -15,7 +15,7 @@ SECONDS = 4.0
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
+    live = LiveHub(tmp_path / "hub", rate_factor=20.0).start()  # it has no clock of its own to go slowly by
     try:
         yield live
     finally:
