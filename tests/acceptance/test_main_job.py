@@ -1,11 +1,16 @@
 """The main job with real processes: hub, receivers, keepers, and a program as the agent."""
 
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support_world import until, world
 
 from relay_receiver.client import profiles
+from relay_receiver.processes import identity
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 
@@ -41,12 +46,33 @@ def test_killed_in_the_middle_of_a_job_it_is_run_once_and_answered_once(tmp_path
 def test_two_starts_at_once_make_one_process(tmp_path: Path) -> None:
     with world(tmp_path) as w:
         bob = w.agent("bob")
-        for _ in range(5):
-            with ThreadPoolExecutor(4) as pool:
-                answers = list(pool.map(lambda _: verbs.start(bob), range(4)))
-            assert sorted(a["state"] for a in answers) == ["already_running"] * 3 + ["ready"]
+        for _ in range(20):
+            with ThreadPoolExecutor(2) as pool:
+                answers = list(pool.map(lambda _: verbs.start(bob), range(2)))
+            assert sorted(a["state"] for a in answers) == ["already_running", "ready"]
             assert len({a["pid"] for a in answers}) == 1
             verbs.stop(bob)
+
+
+def test_time_zone_columns_path_and_a_recycled_pid_make_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path) as w:
+        bob = w.agent("bob")
+        stranger = identity.identify(os.getppid())
+        assert stranger is not None
+        recycled = replace(stranger, started=stranger.started - 1000.0)
+        (bob.folder / "lock").write_text(recycled.to_json())
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+        pid = verbs.start(bob)["pid"]
+        monkeypatch.setenv("TZ", "America/Adak")
+        monkeypatch.setenv("COLUMNS", "7")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        time.tzset()
+        assert verbs.start(bob) == {"state": "already_running", "pid": pid}
+        assert verbs.status(bob)["pid"] == pid
+        assert verbs.stop(bob)["state"] == "stopped"
+        assert identity.life(stranger) is identity.Life.ALIVE
 
 
 def test_a_failing_program_ends_the_request_with_its_reason(tmp_path: Path) -> None:
