@@ -40,8 +40,8 @@ def imports(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ("." * node.level + f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
 def faults(name: str, source: str) -> list[str]:
@@ -50,12 +50,17 @@ def faults(name: str, source: str) -> list[str]:
     layer = name.split("/", maxsplit=1)[0]
     found = []
     for imported in imports(tree):
+        if imported.startswith("."):
+            found.append(f"{name}: imports {imported}; say relay_receiver and the whole way")
+            continue
         top, *rest = imported.split(".")
         if top == "relay_receiver" and rest and rest[0] in MAY_IMPORT:
             if rest[0] != layer and rest[0] not in MAY_IMPORT.get(layer, set()):
                 found.append(f"{name}: {layer} imports {rest[0]}")
         elif top in FENCES and layer not in FENCES[top]:
             found.append(f"{name}: {layer} imports {top}")
+        elif top not in {"relay_receiver", *FENCES} and top not in sys.stdlib_module_names:
+            found.append(f"{name}: imports {top}, which has no place yet")
         if name in STDLIB_ONLY and top not in sys.stdlib_module_names:
             found.append(f"{name}: imports {top}, and is to be of the standard library alone")
         if layer in {"jobs", "wire"} and top in NO_IO:
@@ -83,7 +88,10 @@ def test_the_package_keeps_its_directions_and_fences() -> None:
         ("receiver/x.py", "import sqlalchemy"),
         ("cli/x.py", "import httpx"),
         ("adapters/x.py", "from psutil import Process"),
+        ("client/x.py", "from ..journal import jobs"),
+        ("client/x.py", "import requests"),
         ("processes/keeper.py", "import psutil"),
+        ("processes/launcher.py", "from relay_receiver.wire import errors"),
         ("jobs/x.py", "import time"),
         ("jobs/x.py", "async def f() -> None: ..."),
         ("wire/x.py", "def f() -> None:\n    import os"),
