@@ -26,6 +26,7 @@ FENCES = {
     "alembic": {"journal", "hub"},
     "httpx": {"client"},
     "websockets": {"client"},
+    "httptools": {"client"},
     "starlette": {"hub"},
     "uvicorn": {"hub"},
     "click": {"cli"},
