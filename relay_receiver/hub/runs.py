@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from relay_receiver.hub import ids, message_views, receipts
+from relay_receiver.hub import events, ids, message_views, receipts
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal, not_found
 from relay_receiver.hub.prepared import Prepared
@@ -275,8 +275,8 @@ def close(
     at: float,
     settled_by: str | None = None,
     shown: Stage | None = None,
-) -> None:
-    """End a run, its credentials, and show what it came to on the request.
+) -> bool:
+    """End a run, its credentials, and show what it came to on the request. False where no request shows it.
 
     Args:
         shown: the stage that shows it, where a result says so; else that of outcome and state.
@@ -295,9 +295,11 @@ def close(
     conn.execute(delete(job_credential).where(job_credential.c.run == row.id))
     conn.info[AUTH_CHANGED] = True
     if row.message is None:
-        return
+        return False
     stage = shown or (Stage.RECEIVED if freed else stage_of(outcome, state))
-    receipts.move(conn, row.message, stage, at=at, by=row.member, reason=reason, job=row.request, settled_by=settled_by)
+    return receipts.move(
+        conn, row.message, stage, at=at, by=row.member, reason=reason, job=row.request, settled_by=settled_by
+    )
 
 
 def stage_of(outcome: str | None, state: str) -> Stage:
@@ -333,8 +335,18 @@ def settle(
         return told
     if row.state != "open" and row.outcome != UNKNOWN:
         raise ended(row)
-    close(conn, row, state=outcome, outcome=outcome, reason=reason, at=at, settled_by=actor.id)
+    if not close(conn, row, state=outcome, outcome=outcome, reason=reason, at=at, settled_by=actor.id):
+        # An ordinary message has no receipt; that a person settled its run is told all the same.
+        data = {"message": row.message, "stage": None, "job": row.request, "to": agent, "reason": reason}
+        place = _place(conn, row)
+        events.append(conn, row.workspace, "message.stage", {**data, "settledBy": actor.id}, channel=place, at=at)
     return told
+
+
+def _place(conn: Connection, row: RunRow) -> str | None:
+    """The channel that a run belongs to; None where its client named neither channel nor message."""
+    asked = None if row.message is None else message_views.row_of(conn, row.message)
+    return (row.scope or None) if asked is None else str(asked.channel)
 
 
 def _settled_for(conn: Connection, actor: Actor, agent: str, request: str, channel: str | None) -> RunRow | None:
@@ -345,7 +357,5 @@ def _settled_for(conn: Connection, actor: Actor, agent: str, request: str, chann
         row = row or by_request(conn, agent, scope, request)
     if row is None or row.workspace != actor.workspace:
         return None
-    place = row.scope
-    if row.message is not None and (asked := message_views.row_of(conn, row.message)) is not None:
-        place = asked.channel
-    return row if not place or place in actor.channels else None
+    place = _place(conn, row)
+    return row if place is None or place in actor.channels else None
