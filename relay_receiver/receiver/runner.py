@@ -32,6 +32,9 @@ EXPIRE_SECONDS = 60.0
 BEGIN_CEILING = 30.0
 """Seconds between tries of a begin, at the most."""
 
+NOTABLE = frozenset({"paused", "refused", "unknown"})
+"""States that requesters wait for a reason of: the hub is told at once when one begins or ends."""
+
 T = TypeVar("T")
 
 
@@ -61,6 +64,7 @@ class Runner:
         self._opened = False
         self._recovered = False
         self._expire_at = 0.0
+        self._word = "ready"
         self.free = asyncio.Event()
         """Set while nothing is at the agent."""
         self.rest = asyncio.Event()
@@ -119,6 +123,10 @@ class Runner:
         (self.free.clear if at_agent else self.free.set)()
         at_rest = delay != 0 and (self.job is None or self.job.state is JobState.UNKNOWN)
         (self.rest.set if at_rest else self.rest.clear)()
+        word = self._parts.situation.state(None if self.job is None else self.job.state.value, reached=True)
+        if word != self._word and NOTABLE & {word, self._word}:
+            self._parts.lease_in_doubt.set()
+        self._word = word
 
     async def _next(self, delay: float | None) -> AdapterEvent | _Command | None:
         if not self._queue.empty():

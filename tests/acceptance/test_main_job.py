@@ -136,3 +136,23 @@ def _job(target: Target, message: str) -> str:
     return next(
         job["id"] for job in until(lambda: verbs.jobs(target)["jobs"], what="jobs") if job["message"] == message
     )
+
+
+def test_the_requester_sees_why_a_request_waits(tmp_path: Path) -> None:
+    with world(tmp_path) as w:
+        bob = w.agent("bob", chain_limit=1)
+        w.agent("carol")
+
+        def reason(message: dict[str, str]) -> str | None:
+            return w.do("owner", lambda hub: hub.message(message["id"]))["delivery"]["reason"]
+
+        first = w.ask(bob, "hold=a", by="carol")
+        assert reason(first) == "offline"
+        verbs.start(bob)
+        second = w.ask(bob, "task=second", by="carol")
+        w.until_stage(first["id"], "running")
+        w.until_stage(second["id"], "received")
+        assert reason(second) == "busy"
+        w.release("a")
+        until(lambda: reason(second) == "paused", what="the reason")
+        assert w.do("owner", lambda hub: hub.message(second["id"]))["delivery"]["position"] == 0

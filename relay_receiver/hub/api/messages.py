@@ -125,16 +125,17 @@ def _one(conn: Connection, store: Store, actor: Actor, wanted: str) -> Json:
         raise not_found("message")
     found = receipts.delivery(conn, wanted, at=time.time())
     told = message_views.views(conn, [row])[0]
-    return {**told, "delivery": None if found is None else _explained(store, *found)}
+    return {**told, "delivery": None if found is None else _explained(conn, store, *found)}
 
 
-def _explained(store: Store, delivery: Json, row: receipts.ReceiptRow) -> Json:
+def _explained(conn: Connection, store: Store, delivery: Json, row: receipts.ReceiptRow) -> Json:
     """The delivery of a request that waits, with the reason that its receiver gives."""
     if delivery["stage"] not in receipts.WAITING_IN_LINE or delivery["reason"] is not None:
         return delivery
     state = leases.state_of(store, row.member, row.channel) or {"state": OFFLINE, "detail": None}
     if state["state"] == READY:
-        return delivery
+        busy = runs.open_run(conn, row.member, row.channel) is not None
+        return {**delivery, "reason": "busy"} if busy else delivery
     return {**delivery, "reason": state["state"], "detail": delivery["detail"] or state["detail"]}
 
 
