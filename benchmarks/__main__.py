@@ -10,7 +10,7 @@ import sys
 from benchmarks import compiled
 from benchmarks.figure import Figure, table
 
-NAMES = ("accept_to_result", "backlog", "idle", "start", "intake_page", "durable_post", "push")
+NAMES = ("accept_to_result", "backlog", "idle", "start", "intake_page", "durable_post", "push", "codex_turn")
 
 
 def main() -> int:
