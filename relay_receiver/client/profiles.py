@@ -191,10 +191,13 @@ class JobCredential:
             raise _damaged(path) from error
 
     def write(self, path: Path) -> None:
-        """Put it into a private file, at once whole."""
+        """Put it into a private file, at once whole.
+
+        It need not reach the disk: no power cut leaves a job that could still use it.
+        """
         said = asdict(self)
         said["agentName"] = said.pop("agent_name")
-        files.write_private(path, _encode(said))
+        files.write_private(path, _encode(said), durable=False)
 
 
 _FACTS = ("url", "workspace", "workspace_name", "agent", "agent_name", "role")

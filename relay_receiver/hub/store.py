@@ -4,6 +4,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from relay_receiver.hub.live import Live
 
 GROUP = 256
 """Writes of one transaction, at the most: bounds how long the first of them waits."""
+SOON_SECONDS = 0.02
+"""How long a write that nobody waits for waits for another to be committed with."""
 AUTH_CHANGED = "auth_changed"
 """Set in a connection's `info` by a write after which remembered credentials may be wrong."""
 
@@ -36,6 +39,7 @@ class _Write:
 
     call: Callable[[Connection], Any]
     waiting: "asyncio.Future[Any] | Future[Any]"
+    soon: bool = False
     result: Any = None
     error: BaseException | None = None
 
@@ -110,6 +114,13 @@ class Store:
         self._queue.put(_Write(call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting))
         return await waiting
 
+    async def write_soon(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what nobody waits for: it is committed with the next other write, or alone after a moment."""
+        self._loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Write(call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting, soon=True))
+        return await waiting
+
     def write_now(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same from outside an event loop."""
         waiting: Future[T] = Future()
@@ -132,15 +143,18 @@ class Store:
         while (first := self._queue.get()) is not None:
             group = [first]
             last = False
+            patient = first.soon
+            until = time.monotonic() + SOON_SECONDS
             while len(group) < GROUP:
                 try:
-                    more = self._queue.get_nowait()
+                    more = self._queue.get(timeout=max(0.0, until - time.monotonic()) if patient else 0)
                 except queue.Empty:
                     break
                 if more is None:
                     last = True
                     break
                 group.append(more)
+                patient = patient and more.soon
             self._commit(group)
             if last:
                 return

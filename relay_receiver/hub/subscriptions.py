@@ -193,7 +193,7 @@ class Subscriptions:
         found = self._store.read_now(get, actor, key)
         if cursor.number <= found.number:
             return found.cursor
-        return await self._store.write(acknowledge, actor, key, cursor, at=self._clock())
+        return await self._store.write_soon(acknowledge, actor, key, cursor, at=self._clock())
 
     async def get_inbox(self, request: Request) -> Response:
         """What is not acknowledged yet."""

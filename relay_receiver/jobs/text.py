@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 QUIET_WORD = "COLLABORATION_QUIET"
 _MENTIONS_ONLY = re.compile(r"(?:\s*@[\w.\-]+[,:;]?)*\s*")
@@ -9,6 +10,8 @@ _MENTIONS_ONLY = re.compile(r"(?:\s*@[\w.\-]+[,:;]?)*\s*")
 
 def clean(text: str) -> str:
     """The text with NUL and lone surrogates replaced by U+FFFD: what every database and JSON reader takes."""
+    if text.isascii():
+        return text.replace("\x00", "\ufffd")
     return text.replace("\x00", "\ufffd").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -18,6 +21,7 @@ def is_quiet(text: str) -> bool:
     return stripped == QUIET_WORD or _MENTIONS_ONLY.fullmatch(stripped) is not None
 
 
+@lru_cache(maxsize=1024)
 def clean_name(name: str, *, most: int = 64) -> str:
     """A name without control and bidi characters, on one line, at most `most` characters."""
     spaced = "".join(" " if c.isspace() else c for c in clean(name))

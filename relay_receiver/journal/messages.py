@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, text, update
 
 from relay_receiver.jobs.wake import Wake, wakes
 from relay_receiver.journal import jobs, room
@@ -28,6 +28,14 @@ class Intake:
     """Wakes of this batch that found no room at once, or went behind older ones that wait."""
 
 
+# Built once: building a statement costs more than SQLite takes for it.
+_GET = select(message).where(message.c.id == bindparam("message_id"))
+_BEFORE = (
+    select(message)
+    .where(message.c.event < bindparam("before"))
+    .order_by(message.c.event.desc())
+    .limit(bindparam("most"))
+)
 _ME = select(*binding.c["agent", "channel", "wake", "cursor", "watermark"])
 
 
@@ -58,15 +66,13 @@ def intake(
 
 def context(conn: Connection, *, before_event: int, count: int = 50) -> list[Message]:
     """The last `count` messages before an event, oldest first."""
-    rows = conn.execute(
-        select(message).where(message.c.event < before_event).order_by(message.c.event.desc()).limit(count)
-    ).all()
+    rows = conn.execute(_BEFORE, {"before": before_event, "most": count}).all()
     return [_message(row) for row in reversed(rows)]
 
 
 def get(conn: Connection, message_id: str) -> Message | None:
     """The message of that id."""
-    row = conn.execute(select(message).where(message.c.id == message_id)).one_or_none()
+    row = conn.execute(_GET, {"message_id": message_id}).one_or_none()
     return None if row is None else _message(row)
 
 
@@ -206,14 +212,18 @@ def _message(row: Row[Any]) -> Message:
         kind=row.kind,
         content=row.content,
         to=row.to,
-        mentions=tuple(json.loads(row.mentions)),
+        mentions=_tuple(row.mentions),
         reply_to=row.reply_to,
         operation_id=row.operation_id,
         outcome=row.outcome,
         root=row.root,
         hop=row.hop,
-        attachments=tuple(json.loads(row.attachments)),
+        attachments=_tuple(row.attachments),
         created_at=row.created_at,
         expires_at=row.expires_at,
         notice=row.notice,
     )
+
+
+def _tuple(text_of_list: str) -> tuple[Any, ...]:
+    return () if text_of_list == "[]" else tuple(json.loads(text_of_list))

@@ -1,5 +1,6 @@
 """One hand-over of one job: ask the hub's run guard, commit the intent, call the adapter. At most once."""
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -11,6 +12,7 @@ from relay_receiver.jobs import prompt
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import jobs, messages
+from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.wire.message import Message
 
@@ -53,14 +55,24 @@ class Handover:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._credential: str | None = None
+        self._messages: tuple[Message | None, list[Message]] = (None, [])
+        """What is asked, and what was said before, of the job of the last begin."""
         self.later: HubAway | HubError | None = None
         """Why the last begin was put off."""
 
     async def begin(self, job: Job) -> Begin:
         """Ask the hub for the run of this message. Repeated safely with the job's claim."""
-        parts = self._parts
         if job.run_claim is not None and not await self.close_run(job):
             return Begin.LATER
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(self._ask(job), name="begin")
+            # Read while the hub is asked: the answer is not waited for twice.
+            reading = tasks.create_task(self._parts.journal.read(_read, job), name="read the messages")
+        self._messages = reading.result()
+        return asking.result()
+
+    async def _ask(self, job: Job) -> Begin:
+        parts = self._parts
         try:
             answer = await parts.hub.begin(
                 channel=parts.binding.channel,
@@ -158,8 +170,7 @@ class Handover:
     async def _work(self, job: Job) -> Work:
         parts = self._parts
         binding = parts.binding
-        asked = await parts.journal.read(messages.get, job.message)
-        context = await parts.journal.read(messages.context, before_event=job.event, count=prompt.CONTEXT_MESSAGES + 1)
+        asked, context = self._messages
         if asked is None:
             raise LookupError(f"the message of job {job.id} is not in the journal")
         credential = None
@@ -188,6 +199,11 @@ class Handover:
             tools=credential is not None,
         )
         return Work(job=job.id, attempt=job.attempt + 1, prompt=text, message=job.message, credential=credential)
+
+
+def _read(conn: Connection, job: Job) -> tuple[Message | None, list[Message]]:
+    context = messages.context(conn, before_event=job.event, count=prompt.CONTEXT_MESSAGES + 1)
+    return messages.get(conn, job.message), context
 
 
 def _said(message: Message) -> prompt.Said:

@@ -37,6 +37,8 @@ class Intake:
         self._healed = healed
         self._healing = False
         self._since_prune = 0
+        self._unsaid = False
+        """Something is stored that is not acknowledged yet."""
         self._position_at = parts.boot()
 
     async def run(self) -> None:
@@ -104,11 +106,18 @@ class Intake:
             self._position_at = parts.boot()
             await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
-        if batch.events and parts.binding.subscription is not None:
+        self._unsaid = self._unsaid or bool(batch.events)
+        if self._unsaid and parts.binding.subscription is not None and not self._own(arrived, batch):
+            self._unsaid = False
             await self._acknowledge(feed, parts.binding.subscription, batch.cursor)
         if arrived or cancels:
             self._changed()
         await self._prune(len(arrived))
+
+    def _own(self, arrived: Sequence[Message], batch: Batch) -> bool:
+        """Whether it is only what this agent said itself: acknowledged with the next, since nobody waits for it."""
+        me = self._parts.binding.agent
+        return 0 < len(batch.events) == len(arrived) and all(each.author.id == me for each in arrived)
 
     async def _acknowledge(self, feed: Feed, subscription: str, cursor: str) -> None:
         try:

@@ -77,7 +77,7 @@ async def run(request: Request) -> Response:
     state, now = optional_text(body, "state", most=STATE_CHARS), time.time()
     if action == "stage":
         told = state or "running"
-        return Answer(await store.write(runs.tell_stage, actor, ref, state=told, detail=_detail(body), at=now))
+        return Answer(await store.write_soon(runs.tell_stage, actor, ref, state=told, detail=_detail(body), at=now))
     finished = await store.write(
         runs.finish,
         actor,
