@@ -283,6 +283,25 @@ def settle(channel: str | None, job: str, verb: str | None, text: str | None, re
 
 @receiver.command()
 @channel_option
+def enable(channel: str | None) -> None:
+    """Start it now and at every boot, as a service of this user."""
+    answer = verbs.enable(target(profile(), channel))
+    lines = [f"The service {answer['service']} runs the receiver, now and after a reboot."]
+    if answer["lingers"] is False:
+        lines.append("It runs only while you are logged in: loginctl enable-linger changes that.")
+    emit(answer, lines, then="relay receiver status")
+
+
+@receiver.command()
+@channel_option
+def disable(channel: str | None) -> None:
+    """Stop it, and start it no more at boot."""
+    answer = verbs.disable(target(profile(), channel))
+    emit(answer, f"The service {answer['service']} is {answer['state']}.", then="relay receiver start")
+
+
+@receiver.command()
+@channel_option
 def adopt(channel: str | None) -> None:
     """Take over a state directory that was copied or restored."""
     answer = verbs.adopt(target(profile(), channel))

@@ -32,7 +32,7 @@ class Begin(Enum):
 
     OPEN = auto()
     ENDED = auto()
-    """The job left the queue: done elsewhere, withdrawn, expired or gone."""
+    """Look at the queue again: the job left it (done elsewhere, withdrawn, expired or gone), or has a new claim."""
     LATER = auto()
     """Not now: the hub is away, the fence is old, or another run is open."""
 
@@ -87,6 +87,10 @@ class Handover:
             self.later = error
             return Begin.LATER
         except HubError as error:
+            if error.code == "claim_freed":
+                # It was given back, and the process ended before its journal knew: nothing was handed over under it.
+                await parts.write(jobs.run_closed, job.id, claim=job.claim)
+                return Begin.ENDED
             if error.status == 404 or error.code in _ENDED_AT_HUB:
                 event = _ENDED_AT_HUB.get(error.code, JobEvent.WITHDRAW)
                 await parts.write(jobs.move, job.id, event, at=parts.now(), who="hub", why=error.sentence)

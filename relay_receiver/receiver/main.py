@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relay_receiver.client import profiles
-from relay_receiver.processes import background, paths
+from relay_receiver.processes import background, notify, paths
 from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import control
 from relay_receiver.receiver.how import How
@@ -50,9 +50,14 @@ def run(
         ready({"state": "already_running", "pid": running})
         return
     lock.announce()
+
+    def announced(told: dict[str, Any]) -> None:
+        notify.tell("READY=1")
+        ready(told)
+
     try:
         log = open_log(folder / LOG, foreground=foreground)
-        asyncio.run(_live(Receiver(profile, folder, log), ready, seconds))
+        asyncio.run(_live(Receiver(profile, folder, log), announced, seconds))
     finally:
         lock.release()
 

@@ -45,7 +45,7 @@ async def _open_at_hub(parts: Parts, runner: Runner, run: dict[str, Any]) -> Non
         await _finish(parts, job, run, state=_end(job), outcome=_outcome(job))
     elif job.state is JobState.QUEUED:
         await _finish(parts, job, run, state="not-accepted", outcome=None)
-        await parts.write(jobs.run_closed, job.id)
+        await parts.write(jobs.run_closed, job.id, claim=run.get("claim"))
     elif run.get("cancelRequested") and job.state in AT_THE_AGENT and job.cancel is None:
         await runner.cancel(job.id, "the requester")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relay_receiver.client.profiles import Profile
     from relay_receiver.journal.binding import Binding
     from relay_receiver.journal.journal import Connection
+    from relay_receiver.processes.units import Service
 
 T = TypeVar("T")
 
@@ -265,6 +266,39 @@ def adopt(target: Target) -> dict[str, Any]:
     finally:
         lock.release()
     return {"state": "adopted", "holder": holder}
+
+
+def enable(target: Target) -> dict[str, Any]:
+    """Have the receiver started now and at every boot, by the service manager of this user."""
+    from relay_receiver.processes import units
+
+    service = _service(target)
+    _end(target, "detach")
+    path = units.enable(service)
+    return {"state": "enabled", "service": service.name, "path": str(path), "lingers": units.lingers()}
+
+
+def disable(target: Target) -> dict[str, Any]:
+    """Have the service manager forget the receiver, and stop it."""
+    from relay_receiver.processes import units
+
+    service = _service(target)
+    was = units.disable(service.name)
+    return {"state": "disabled", "service": service.name, "was": "enabled" if was else "disabled"}
+
+
+def _service(target: Target) -> "Service":
+    from relay_receiver.processes import units
+
+    facts = target.facts()
+    own = [sys.executable, "-m", "relay_receiver.cli.main", "--profile", target.profile, "receiver"]
+    return units.Service(
+        name=f"relay-receiver-{target.folder.name}",
+        description=f"Relay receiver of {facts.get('agentName')} in {facts.get('channelName')}",
+        argv=[*own, "run", "--channel", target.channel],
+        stop=[*own, "stop", "--channel", target.channel],
+        environment=units.environment(),
+    )
 
 
 def _running(target: Target) -> identity.ProcessIdentity | None:
