@@ -86,23 +86,36 @@ def path_of(name: str) -> Path:
     return (Path(base) if base else Path.home() / ".config") / "systemd" / "user" / f"{name}.service"
 
 
-def enable(service: Service) -> Path:
-    """Write the service file, and have the manager start it now and at every boot.
+def install(service: Service) -> Path:
+    """Write the service file where the manager finds it; nothing is started yet, and nothing is left on a refusal.
 
     Raises:
         RelayError: there is no manager, or it refuses.
     """
+    if PLATFORM != "darwin":
+        _need("systemctl")
     path = path_of(service.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if PLATFORM == "darwin":
-        files.write_private(path, service.plist())
-        _run("launchctl", "bootstrap", f"gui/{os.getuid()}", str(path))
-        return path
-    _need("systemctl")
-    files.write_private(path, service.unit().encode())
-    _run("systemctl", "--user", "daemon-reload")
-    _run("systemctl", "--user", "enable", "--now", f"{service.name}.service")
+    files.write_private(path, service.plist() if PLATFORM == "darwin" else service.unit().encode())
+    try:
+        if PLATFORM != "darwin":
+            _run("systemctl", "--user", "daemon-reload")
+    except RelayError:
+        path.unlink()
+        raise
     return path
+
+
+def begin(name: str) -> None:
+    """Have the manager start an installed service now and at every boot.
+
+    Raises:
+        RelayError: it refuses.
+    """
+    if PLATFORM == "darwin":
+        _run("launchctl", "bootstrap", f"gui/{os.getuid()}", str(path_of(name)))
+    else:
+        _run("systemctl", "--user", "enable", "--now", f"{name}.service")
 
 
 def disable(name: str) -> bool:

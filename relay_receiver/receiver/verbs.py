@@ -273,8 +273,9 @@ def enable(target: Target) -> dict[str, Any]:
     from relay_receiver.processes import units
 
     service = _service(target)
+    path = units.install(service)
     _end(target, "detach")
-    path = units.enable(service)
+    units.begin(service.name)
     return {"state": "enabled", "service": service.name, "path": str(path), "lingers": units.lingers()}
 
 

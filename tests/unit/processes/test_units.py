@@ -78,7 +78,8 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_enable_and_disable(manager: Path) -> None:
-    path = units.enable(SERVICE)
+    path = units.install(SERVICE)
+    units.begin(SERVICE.name)
     assert path.read_text() == SERVICE.unit()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert units.disable(SERVICE.name) is True
@@ -96,15 +97,16 @@ def test_enable_and_disable(manager: Path) -> None:
 def test_a_manager_that_refuses_is_told_in_one_sentence(manager: Path) -> None:
     (manager / "refuses").touch()
     with pytest.raises(RelayError, match="systemctl refused: Failed to connect to bus") as refused:
-        units.enable(SERVICE)
+        units.install(SERVICE)
     assert refused.value.hint
+    assert not units.path_of(SERVICE.name).exists()
 
 
 def test_without_a_manager_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(RelayError, match="no service manager"):
-        units.enable(SERVICE)
+        units.install(SERVICE)
     assert not units.path_of(SERVICE.name).exists()
 
 
