@@ -190,9 +190,16 @@ def requeue(
     return _move(conn, before, target, at=at, who=who, why=why, **columns)
 
 
-def run_closed(conn: Connection, job_id: str) -> Job:
-    """Record that the hub holds no run of this job open any more."""
-    return set_columns(conn, job_id, run_claim=None)
+def run_closed(conn: Connection, job_id: str, *, claim: str | None = None) -> Job:
+    """Record that the hub holds no run of this job open any more.
+
+    Args:
+        claim: of the run that was given back. Where the job still waits with it, a begin was sent whose answer was
+            never acted on; the job gets a new one, since a hub never takes a claim again that was given back.
+    """
+    closed = set_columns(conn, job_id, run_claim=None)
+    spent = closed.state is JobState.QUEUED and closed.claim == claim
+    return set_columns(conn, job_id, claim=secrets.token_hex(16)) if spent else closed
 
 
 def set_columns(conn: Connection, /, job_id: str, **columns: Any) -> Job:  # noqa: ANN401 - any field of its own type
