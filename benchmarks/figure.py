@@ -40,7 +40,8 @@ def table(figures: Iterable[Figure]) -> str:
     """The figures as a table of text that is also Markdown."""
     rows: list[Sequence[str]] = [HEAD, *(_row(each) for each in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    lines = ["| " + " | ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    padded = ([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows)
+    lines = ["| " + " | ".join(cells) + " |" for cells in padded]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 

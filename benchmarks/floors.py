@@ -82,4 +82,3 @@ def tcp_listener() -> socket.socket:
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)
     return listener
-

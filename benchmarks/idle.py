@@ -28,6 +28,7 @@ def measure(*, quick: bool) -> list[Figure]:
         calls = made.requests()
         rss = process.rss_bytes(receiver) / 2**20
         hub_rss = process.rss_bytes(hub) / 2**20
+    hubs = f"hub {hub_rss:.0f}"
     within = f"over {seconds:g} s"
     figures = [
         Figure(
@@ -40,12 +41,17 @@ def measure(*, quick: bool) -> list[Figure]:
         ),
         Figure(what="idle: CPU of the receiver", value=share[receiver], unit="%", goal=0.1, peer="0.5", note=within),
         Figure(what="idle: CPU of the hub", value=share[hub], unit="%", goal=0.1, note=within),
-        Figure(what="idle: RSS of the receiver", value=rss, unit="MiB", goal=60, peer="75-81", note=f"hub {hub_rss:.0f}"),
+        Figure(what="idle: RSS of the receiver", value=rss, unit="MiB", goal=60, peer="75-81", note=hubs),
     ]
     if made.counts_fsyncs:
         figures.append(
             Figure(
-                what="idle: fsyncs of receiver and hub", value=fsyncs, unit="fsyncs", goal=0, peer="1 a second", note=within
+                what="idle: fsyncs of receiver and hub",
+                value=fsyncs,
+                unit="fsyncs",
+                goal=0,
+                peer="1 a second",
+                note=within,
             )
         )
     return figures

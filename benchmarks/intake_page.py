@@ -49,7 +49,7 @@ BINDING = Binding(
 )
 
 
-class _Undone(Exception):
+class _Undone(Exception):  # noqa: N818 - it is no error
     """Takes a page back, so that each is the first one."""
 
 

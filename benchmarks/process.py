@@ -1,6 +1,7 @@
 """What the operating system knows of a process."""
 
 import os
+from pathlib import Path
 
 import psutil
 
@@ -11,9 +12,8 @@ def cpu_seconds(pid: int) -> float:
     """User and system time; from the scheduler, to the nanosecond, where the system tells it."""
     total = 0
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[0])
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            total += int((thread / "schedstat").read_text().split()[0])
     except OSError:
         times = psutil.Process(pid).cpu_times()
         return float(times.user + times.system)

@@ -1,7 +1,7 @@
-"""The real hub in a process of its own, with every request timed. Run as `python -m benchmarks.watched_hub DATA READY`.
+"""The real hub in a process of its own, every request timed. Run as `python -m benchmarks.watched_hub DATA READY`.
 
-`GET /benchmark/log` tells the requests answered since the last look as `[[method, path, began, answered], ...]`, in monotonic
-nanoseconds; sockets are told with the method WS. Rates are as good as off.
+`GET /benchmark/log` tells the requests answered since the last look as `[[method, path, began, answered], ...]`, in
+monotonic nanoseconds; sockets are told with the method WS. Rates are as good as off.
 """
 
 import json
@@ -32,7 +32,8 @@ class Watched(App):
             told = [each for each in self._seen if _over(each)]
             self._seen = [each for each in self._seen if not _over(each)]
             body = json.dumps(told).encode()
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+            headers = [(b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": body})
             return
         record = [scope.get("method", "WS"), scope["path"], time.monotonic_ns(), None]
