@@ -73,7 +73,7 @@ async def take(store: Store, actor: Actor, wish: Wish) -> Json:
 def _take(conn: Connection, store: Store, actor: Actor, wish: Wish, *, at: float) -> str:
     live, key = store.live, (actor.id, wish.scope)
     row = _row(conn, who=actor.id, place=wish.scope).one_or_none()
-    if row is not None and row.holder not in {None, wish.holder} and (left := live.lease_left(key)) > 0:
+    if row is not None and not row.released and row.holder != wish.holder and (left := live.lease_left(key)) > 0:
         raise Refusal(
             409,
             "lease_held",
@@ -82,11 +82,11 @@ def _take(conn: Connection, store: Store, actor: Actor, wish: Wish, *, at: float
             expires=round((at + left) * 1000),
         )
     fence = row.fence if row is not None and row.holder == wish.holder else str(ids.fence())
-    values = {"holder": wish.holder, "fence": fence, "subscription": wish.subscription}
+    values = {"holder": wish.holder, "fence": fence, "subscription": wish.subscription, "released": 0}
     here = (receiver.c.member == actor.id, receiver.c.scope == wish.scope)
     if row is None:
         conn.execute(insert(receiver).values(member=actor.id, scope=wish.scope, workspace=actor.workspace, **values))
-    elif (row.holder, row.fence, row.subscription) != (wish.holder, fence, wish.subscription):
+    elif row.released or (row.fence, row.subscription) != (fence, wish.subscription):
         conn.execute(update(receiver).where(*here).values(**values))
     before = live.lease(key)
     if before is None or _seen(before) != (wish.state, wish.detail):
@@ -127,9 +127,9 @@ async def release(store: Store, actor: Actor, scope: str, holder: str) -> bool:
 def _release(conn: Connection, store: Store, actor: Actor, scope: str, holder: str, *, at: float) -> bool:
     key = (actor.id, scope)
     row = _row(conn, who=actor.id, place=scope).one_or_none()
-    if row is None or row.holder != holder:
+    if row is None or row.released or row.holder != holder:
         return False
-    conn.execute(update(receiver).where(receiver.c.member == actor.id, receiver.c.scope == scope).values(holder=None))
+    conn.execute(update(receiver).where(receiver.c.member == actor.id, receiver.c.scope == scope).values(released=1))
     if store.live.leases.pop(key, None) is not None:
         _tell(conn, actor.workspace, key, OFFLINE, None, at=at)
     return True
@@ -139,15 +139,15 @@ def view(conn: Connection, store: Store, who: str, scope: str) -> Json | None:
     """The lease of an agent as `GET /receiver` tells it; None where nobody has it and no run is open."""
     row = _row(conn, who=who, place=scope).one_or_none()
     open_run = runs.open_run(conn, who, scope)
-    if row is None or (row.holder is None and open_run is None):
+    if row is None or (row.released and open_run is None):
         return None
     live = store.live.leases.get((who, scope))
-    counts = row.holder is not None and store.live.lease_left((who, scope)) > 0
+    counts = not row.released and store.live.lease_left((who, scope)) > 0
     return {
         "channel": scope or None,
-        "holderId": row.holder,
+        "holderId": None if row.released else row.holder,
         "fence": int(row.fence),
-        "expires": round((time.time() + (store.live.lease_left((who, scope)) if row.holder else 0)) * 1000),
+        "expires": round((time.time() + (0 if row.released else store.live.lease_left((who, scope)))) * 1000),
         "requestId": None if open_run is None else open_run.request,
         "run": None if open_run is None else runs.view(open_run),
         "state": live.state if live is not None and counts else OFFLINE,

@@ -10,7 +10,7 @@ from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal, not_found
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import AUTH_CHANGED
-from relay_receiver.hub.tables import RUN_OPEN, job_credential, receiver, run
+from relay_receiver.hub.tables import RUN_OPEN, job_credential, message, receiver, run
 from relay_receiver.wire.message import iso
 from relay_receiver.wire.stage import Stage, stage_of_result
 
@@ -95,11 +95,7 @@ def begin(
         Refusal: 404, the hub has no such message in this channel; 409 `run_finished`, `run_unresolved`, `withdrawn`,
             `expired`, `fenced`.
     """
-    asked = None if message is None else message_views.row_of(conn, message)
-    if message is not None and (asked is None or asked.channel != (ref.scope or asked.channel)):
-        raise not_found("message")
-    if asked is not None and asked.channel not in actor.channels:
-        raise not_found("message")
+    asked = None if message is None else _asked(conn, actor, ref, message)
     row = _find(conn, actor, ref, message)
     if row is not None and row.state in {"finished", "settled"}:
         raise ended(row, code="run_finished")
@@ -108,7 +104,11 @@ def begin(
         if row.claim != ref.claim or row.holder != ref.holder or row.request != ref.request:
             raise _unresolved(row)
         _insert_credential(conn, digest=credential, run=row.id)
-        return view(row)
+        if row.fence == lease.fence:
+            return view(row)
+        # The same holder got its lease back under a new fence: from here on the run is its run of that one.
+        conn.execute(update(run).where(run.c.id == row.id).values(fence=lease.fence))
+        return view(conn.execute(select(run).where(run.c.id == row.id)).one())
     if row is not None and ref.claim is not None and row.freed_claim == ref.claim:
         raise Refusal(409, "claim_freed", "This claim was given back; a new attempt needs a new one.")
     if asked is not None:
@@ -120,6 +120,13 @@ def begin(
     if message is not None:
         receipts.move(conn, message, Stage.STARTING, at=at, by=actor.id, job=ref.request)
     return view(row)
+
+
+def _asked(conn: Connection, actor: Actor, ref: Ref, wanted: str) -> message_views.MessageRow:
+    found = message_views.row_of(conn, wanted)
+    if found is None or found.channel not in actor.channels or ref.scope not in {NO_SCOPE, found.channel}:
+        raise not_found("message")
+    return found
 
 
 def _find(conn: Connection, actor: Actor, ref: Ref, message: str | None) -> RunRow | None:
@@ -134,7 +141,7 @@ def _need_holder(conn: Connection, actor: Actor, ref: Ref) -> Row[*tuple[Any, ..
     lease = conn.execute(
         select(receiver).where(receiver.c.member == actor.id, receiver.c.scope == ref.scope)
     ).one_or_none()
-    if lease is None or lease.holder != ref.holder or ref.fence not in {None, lease.fence}:
+    if lease is None or lease.released or lease.holder != ref.holder or ref.fence not in {None, lease.fence}:
         raise Refusal(409, "fenced", "Another holder has the lease, or this fence is old; take the lease again.")
     return lease
 
@@ -296,6 +303,10 @@ def close(
     conn.info[AUTH_CHANGED] = True
     if row.message is None:
         return False
+    if freed and row.cancel_requested and settled_by is None:
+        # Its author took it back while it was held: it is not run again.
+        conn.execute(update(message).where(message.c.id == row.message).values(withdrawn_at=at))
+        return receipts.move(conn, row.message, Stage.WITHDRAWN, at=at, by=row.member, job=row.request)
     stage = shown or (Stage.RECEIVED if freed else stage_of(outcome, state))
     return receipts.move(
         conn, row.message, stage, at=at, by=row.member, reason=reason, job=row.request, settled_by=settled_by

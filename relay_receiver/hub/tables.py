@@ -242,8 +242,9 @@ receiver = Table(
     Column("member", Text, ForeignKey("member.id"), nullable=False),
     Column("scope", Text, nullable=False),
     Column("workspace", Text, ForeignKey("workspace.id"), nullable=False),
-    Column("holder", Text),
+    Column("holder", Text, nullable=False),
     Column("fence", Text, nullable=False),
+    Column("released", Integer, nullable=False, server_default="0"),
     Column("subscription", Text),
     PrimaryKeyConstraint("member", "scope"),
 )
