@@ -42,6 +42,13 @@ class App:
         self.routes = [*api.routes, *Updates(store, self.feed, credentials.actor).routes, *subscriptions.routes]
         """All HTTP routes, relative to the base path."""
         socket = Socketed("/ws", Endpoint(shared))
+        self._exact = {
+            (method, BASE + route.path): route
+            for route in self.routes
+            if "{" not in route.path
+            for method in route.methods or ()
+        }
+        """Most calls are to addresses without a variable part: found at once rather than tried one by one."""
         self._router = Router([Mount(BASE, routes=[*self.routes, socket])], redirect_slashes=False)
         self._stopping = False
         inner: ASGIApp = Doorkeeper(self._route, credentials.actor, Rates(options.rate_factor))
@@ -73,7 +80,12 @@ class App:
             if scope.get("method") == "OPTIONS":
                 await _options(self._allowed(scope))(scope, receive, send)
                 return
-            await self._router(scope, receive, send)
+            exact = self._exact.get((scope.get("method", ""), scope["path"]))
+            if exact is None:
+                await self._router(scope, receive, send)
+                return
+            scope["endpoint"], scope["path_params"] = exact.endpoint, {}
+            await exact.app(scope, receive, send)
         except HTTPException as error:
             if error.status_code != 405:
                 raise

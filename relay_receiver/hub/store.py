@@ -182,18 +182,20 @@ class Store:
         """Run one of several writes so that its failure undoes nothing but itself."""
         conn, events = self._writer, self._writer.info[FRESH]
         before = len(events)
-        conn.exec_driver_sql("SAVEPOINT one")
+        # Past Core: these two take a quarter of the writer's time otherwise.
+        say: Any = conn.connection.driver_connection
+        say.execute("SAVEPOINT one")
         try:
             write.result = write.call(conn)
         except Exception as error:
-            if isinstance(error, DBAPIError) and not conn.connection.driver_connection.in_transaction:  # type: ignore[union-attr]  # sqlite3's
+            if isinstance(error, DBAPIError) and not say.in_transaction:
                 raise
             if not isinstance(error, Refusal):
                 _log.exception("a write failed")
             write.error = error
-            conn.exec_driver_sql("ROLLBACK TO one")
+            say.execute("ROLLBACK TO one")
             del events[before:]
-        conn.exec_driver_sql("RELEASE one")
+        say.execute("RELEASE one")
 
     def _announce(self, group: list[_Write], events: list[EventRow], *, auth: bool) -> None:
         """Answer the writes of a commit, in the event loop after its listeners where there is a loop."""
