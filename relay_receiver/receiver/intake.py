@@ -1,8 +1,10 @@
 """Intake: a batch of events and its cursor into the journal in one transaction, and only then acknowledged (P1)."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from relay_receiver.client.clock import Clock
 from relay_receiver.client.errors import Displaced, HubAway, HubError, Unauthorized
 from relay_receiver.client.feed import Batch, Feed, Gap, Transport
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
@@ -74,6 +76,7 @@ class Intake:
             known=self._known,
             configured_at=binding.configured_at,
             watermark=binding.watermark or 0,
+            clock=Clock(wall=parts.now, monotonic=parts.boot, sleep=asyncio.sleep),
         )
 
     async def _known(self, message: str, event: int) -> bool:
