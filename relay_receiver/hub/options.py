@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from relay_receiver.wire import limits
 
@@ -29,6 +30,7 @@ class HubOptions:
     """In which a body must have arrived; ten times as long for an attachment."""
 
 
+@lru_cache(maxsize=64)
 def host_name(host: str) -> str:
     """A host as `Host` has it, without port: lower case, an IPv6 address in brackets and in its short form."""
     bare = host.strip().lower().removeprefix("[").removesuffix("]")
