@@ -15,7 +15,8 @@ from typing import Any
 
 from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
 from relay_receiver.adapters.codex import CodexAdapter
-from relay_receiver.processes.launch import Kept, Launcher
+from relay_receiver.processes.kept import Kept
+from relay_receiver.processes.launch import Launcher
 from relay_receiver.testing.model import ModelEndpoint
 
 INSTALL = "pip install openai-codex-cli-bin==0.163.0"

@@ -5,6 +5,7 @@ keeper that dies with its job (SIGKILL, power) leaves an attempt unknown.
 """
 
 import asyncio
+import contextlib
 import json
 import shutil
 import signal
@@ -32,11 +33,16 @@ from relay_receiver.adapters.base import (
 )
 from relay_receiver.processes import command
 from relay_receiver.processes.command import KeeperLost, KeptCommand, Lost, NotStarted
-from relay_receiver.processes.ending import End, sweep
+from relay_receiver.processes.ending import End
 from relay_receiver.processes.launch import OUTPUT_BYTES, Launcher, LauncherLost
+from relay_receiver.processes.spool import sweep
 
 INTERRUPT_SECONDS = 5.0
 """Grace of an interrupt, between TERM and KILL."""
+CONFIRM_SECONDS = 15.0
+"""How long the end of an interrupted program is waited for."""
+KEPT_OF_OVERFLOW = 64 * 1024
+"""Characters that are kept of an answer that is too long."""
 _MISSING = frozenset({"ENOENT", "EACCES", "ENOEXEC", "ENOTDIR", "EPERM"})
 _OUTCOMES = {"completed": Result.COMPLETED, "quiet": Result.COMPLETED, "failed": Result.FAILED}
 
@@ -57,7 +63,7 @@ class CommandAdapter:
         self._launcher = launcher
         self._session: str | None = None
         self._events: asyncio.Queue[AdapterEvent | None] = asyncio.Queue()
-        self._running: dict[str, tuple[KeptCommand, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[KeptCommand, asyncio.Task[Finished]]] = {}
         self._interrupted: set[str] = set()
 
     @classmethod
@@ -122,18 +128,19 @@ class CommandAdapter:
         """A command asks nothing."""
 
     async def interrupt(self, execution: str) -> bool:
-        """TERM, then KILL; True once the program has ended."""
+        """TERM, then KILL; True once nothing of the program lives."""
         if execution not in self._running:
             return False
         kept, following = self._running[execution]
         self._interrupted.add(execution)
         try:
-            await kept.kill(INTERRUPT_SECONDS)
-            async with asyncio.timeout(3 * INTERRUPT_SECONDS):
-                await asyncio.shield(following)
-        except (ConnectionError, TimeoutError):
+            with contextlib.suppress(ConnectionError):
+                await kept.kill(INTERRUPT_SECONDS)
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                end = await asyncio.shield(following)
+        except TimeoutError:
             return False
-        return True
+        return end.result is not Result.UNKNOWN
 
     async def recover(self, execution: str | None, work: Work) -> Recovery:  # noqa: ARG002 - the key names everything
         """Look at the attempt's files, and race for its claim."""
@@ -142,44 +149,62 @@ class CommandAdapter:
             case End():
                 return finished(work.key, found)
             case KeptCommand():
+                await self._let_go(work.key)
                 self._follow(work.key, found)
                 return StillRunning(execution=work.key, keeper=found.identity)
             case NotStarted(reason=reason):
                 return NeverStarted(proof=reason)
-            case Lost(reason=reason, alive=alive):
-                return Unprovable(reason=reason, evidence={"alive": alive})
+            case Lost(reason=reason):
+                return Unprovable(reason=reason, evidence=_traces(found))
 
     async def recorded(self, key: str) -> None:
-        """The files of that attempt may go, except the claim of one that is not at its end."""
+        """The files of that attempt may go, and with it all others: one job is in flight at a time."""
         self._interrupted.discard(key)
-        if key in self._running:
-            kept, following = self._running.pop(key)
-            following.cancel()
-            await kept.detach()
-        sweep(self._binding.spool, keep=set())
+        await self._let_go(key)
+        sweep(self._binding.spool, self._binding.runtime, keep=self._running)
 
     async def close(self, *, detach: bool = False) -> None:
         """Let go of what runs, or end it."""
         if not detach:
             await asyncio.gather(*(self.interrupt(execution) for execution in list(self._running)))
-        for kept, following in self._running.values():
-            following.cancel()
-            await kept.detach()
-        self._running.clear()
+        for key in list(self._running):
+            await self._let_go(key)
         self._events.put_nowait(None)
 
     def _follow(self, key: str, kept: KeptCommand) -> None:
         self._running[key] = (kept, asyncio.create_task(self._wait(key, kept), name=f"command {key}"))
 
-    async def _wait(self, key: str, kept: KeptCommand) -> None:
+    async def _let_go(self, key: str) -> None:
+        if key in self._running:
+            kept, following = self._running.pop(key)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await kept.detach()
+
+    async def _wait(self, key: str, kept: KeptCommand) -> Finished:
         try:
             event = finished(key, await kept.end())
-            if key in self._interrupted and event.result is Result.FAILED:
-                event = replace(event, result=Result.CANCELLED, reason="it was stopped on request")
-        except KeeperLost:
-            reason = "its keeper died, and left no end"
-            event = Finished(key=key, result=Result.UNKNOWN, reason=reason)
+        except (KeeperLost, OSError) as error:
+            event = await self._lost(key, str(error))
+        if key in self._interrupted and event.result is Result.FAILED:
+            event = replace(event, result=Result.CANCELLED, reason="it was stopped on request")
         self._events.put_nowait(event)
+        return event
+
+    async def _lost(self, key: str, reason: str) -> Finished:
+        """What there is of an attempt whose keeper is lost; nobody can know more."""
+        try:
+            found = await command.recover(key, spool=self._binding.spool, runtime=self._binding.runtime)
+        except OSError as error:
+            return Finished(key=key, result=Result.UNKNOWN, reason=f"{reason} ({error})")
+        if isinstance(found, End):
+            return finished(key, found)
+        evidence = _traces(found) if isinstance(found, Lost) else {}
+        return Finished(key=key, result=Result.UNKNOWN, reason=reason, evidence=evidence)
+
+
+def _traces(found: Lost) -> dict[str, Any]:
+    return {"alive": found.alive, **({"unreadable": found.unreadable} if found.unreadable else {})}
 
 
 def _not_started(found: NotStarted) -> Refused:
@@ -200,7 +225,9 @@ def finished(key: str, end: End) -> Finished:  # noqa: PLR0911 - one return a wa
         return Finished(key=key, result=Result.FAILED, reason=reason, text=text, evidence=evidence)
 
     if end.overflow:
-        return failed(f"the program wrote more than {OUTPUT_BYTES // 1024 // 1024} MiB and was ended")
+        kept = f"the first {KEPT_OF_OVERFLOW // 1024} KiB are kept"
+        reason = f"the program wrote more than {OUTPUT_BYTES // 1024 // 1024} MiB and was ended; {kept}"
+        return failed(reason, stdout[:KEPT_OF_OVERFLOW])
     if end.signal is not None:
         return failed(f"the program was ended by {_signal(end.signal)}", stdout.strip())
     if end.exit != 0:
@@ -209,7 +236,7 @@ def finished(key: str, end: End) -> Finished:  # noqa: PLR0911 - one return a wa
         return failed("the program ended without an answer on stdout")
     try:
         answer = json.loads(stdout)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return failed(f"the program's answer is not JSON: {error}", stdout.strip())
     if not isinstance(answer, dict):
         return failed("the program's answer is no JSON object", stdout.strip())
@@ -235,7 +262,7 @@ def _answered(key: str, answer: dict[str, Any], evidence: dict[str, Any]) -> Fin
         result=_OUTCOMES[outcome],
         text="" if outcome == "quiet" else text,
         reason=reason,
-        usage={str(name): int(value) for name, value in usage.items() if isinstance(value, int)}
+        usage={str(name): int(value) for name, value in usage.items() if type(value) is int}
         if isinstance(usage, dict)
         else None,
         evidence=evidence,

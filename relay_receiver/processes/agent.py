@@ -3,15 +3,20 @@
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from relay_receiver.processes.command import KeeperLost
-from relay_receiver.processes.ending import End, end_child, quarantine
-from relay_receiver.processes.launch import Kept, Launcher, Line, Order, connect
+from relay_receiver.processes.ending import End, end_child
+from relay_receiver.processes.kept import LOOK_SECONDS, Kept
+from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect
+from relay_receiver.processes.spool import quarantine
 
+DYING_SECONDS = 1.0
+"""A keeper that was killed lets go of its connections this long, at the most, before it is gone."""
 EOF_SECONDS = 5.0
 """How long an agent may take to end after EOF, before it is killed."""
 
@@ -57,6 +62,16 @@ class SpoolLine:
     direction: str
     data: bytes
 
+    @classmethod
+    def parse(cls, record: bytes) -> Self:
+        """Read a record of the spool.
+
+        Raises:
+            ValueError: it is none.
+        """
+        number, direction, data = record.split(b" ", 2)
+        return cls(int(number), direction.decode("ascii"), data)
+
 
 class KeptAgent:
     """An agent's program, as long as this receiver is attached to it."""
@@ -71,6 +86,7 @@ class KeptAgent:
         self._ids = itertools.count(1)
         self.identity = identity
         self._after = after
+        self._over = False
         self.position = last
         """The number of the last line that is known to be in the spool."""
 
@@ -97,34 +113,38 @@ class KeptAgent:
             kind="agent", key=key, argv=argv, environment=environment, directory=directory, spool=spool, runtime=runtime
         )
         line = await launcher.launch(order)
-        told = await line.hear()
+        told = await line.answer("started", "refused")
+        if told is not None and told["t"] == "started":
+            return cls(line, key=key, spool=spool, identity=told["identity"])
+        await line.close()
         if told is None:
             raise KeeperLost(f"the keeper of {key} ended before it said whether its program started")
-        if told["t"] == "refused":
-            await line.close()
-            raise AgentRefused(told["reason"], told["code"])
-        return cls(line, key=key, spool=spool, identity=told["identity"])
+        raise AgentRefused(told["reason"], told["code"])
 
     @classmethod
     async def attach(cls, key: str, spool: Path, runtime: Path, after: int) -> "KeptAgent | None":
         """Come back to a program that was started before, from the line after that number on.
 
         Where program and keeper have ended, what they left is read from the spool, and its end comes after it.
-        None where there is nothing of it: never started, or the keeper died without an end.
+        None where there is nothing of it: never started, the keeper died without an end, or it does not answer.
         """
-        line = await connect(runtime, key)
-        if line is not None:
-            with contextlib.suppress(ConnectionError):
-                await line.say(op="attach", after=after)
-                told = await line.hear()
-                while told is not None and told["t"] != "attached":
-                    told = await line.hear()
-                if told is not None:
-                    return cls(line, key=key, spool=spool, identity=told["identity"], last=told["last"])
-            await line.close()
-        if End.read(spool, key) is None:
-            return None
-        return cls(None, key=key, spool=spool, identity="", after=after)
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            kept = Kept.read(spool, key)
+            dead = kept is None or kept.keeper_gone()
+            line = await connect(runtime, key)
+            if line is not None:
+                with contextlib.suppress(ConnectionError):
+                    await line.say(op="attach", after=after)
+                    if (told := await line.answer("attached")) is not None:
+                        last = int(told["last"])
+                        return cls(line, key=key, spool=spool, identity=told["identity"], after=after, last=last)
+                await line.close()
+            if End.read(spool, key) is not None:
+                return cls(None, key=key, spool=spool, identity="", after=after)
+            if dead or time.monotonic() > until:
+                return None
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def send(self, line: bytes) -> int:
         """Say one line (without its newline) to the agent; its number, once it is in the spool.
@@ -132,7 +152,7 @@ class KeptAgent:
         Raises:
             ConnectionError: the keeper is gone: whether the agent got the line is unknown.
         """
-        if self._line is None:
+        if self._line is None or self._over:
             raise ConnectionError("the agent has ended")
         number = next(self._ids)
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -154,49 +174,52 @@ class KeptAgent:
             KeeperLost: the keeper died.
         """
         try:
-            if self._line is None:
-                for line in self._spooled():
+            while self._line is not None and (told := await self._line.hear()) is not None:
+                if isinstance(told, bytes):
+                    line = SpoolLine.parse(told)
+                    self._after = line.number
+                    self.position = max(self.position, line.number)
                     yield line
-                end = End.read(self._spool, self._key)
-                raise KeeperLost("the end cannot be read") if end is None else AgentEnded.of(end)
-            while (told := await self._line.hear()) is not None:
-                if told["t"] == "line":
-                    self.position = max(self.position, told["n"])
-                    yield SpoolLine(told["n"], told["d"], _bytes(told["line"]))
+                elif told["t"] == "displaced":
+                    raise Displaced
+                elif told["t"] == "sent":
+                    self._was_sent(told)
                 else:
-                    self._told(told)
-            if (end := End.read(self._spool, self._key)) is not None:
-                raise AgentEnded.of(end)
-            raise KeeperLost(f"the keeper of {self._key} is gone")
+                    break
+            if (end := End.read(self._spool, self._key)) is None:
+                raise await self._lost()
+            for line in self._spooled():
+                yield line
+            raise AgentEnded.of(end)
         finally:
+            self._over = True
             for waiting in self._sent.values():
                 if not waiting.done():
                     waiting.set_exception(ConnectionError("the keeper of the agent is gone"))
 
-    def _told(self, told: dict[str, Any]) -> None:
-        match told["t"]:
-            case "sent":
-                waiting = self._sent.get(told["id"])
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(told["n"])
-            case "displaced":
-                raise Displaced
-            case "ended":
-                end = End.read(self._spool, self._key)
-                raise KeeperLost("the end cannot be read") if end is None else AgentEnded.of(end)
-            case _:
-                pass
+    async def _lost(self) -> Exception:
+        """Why a connection broke before the end: another receiver attached, or the keeper died."""
+        kept = Kept.read(self._spool, self._key)
+        if kept is None or await kept.ends(within=DYING_SECONDS):
+            return KeeperLost(f"the keeper of {self._key} died, and left no end")
+        return Displaced()
+
+    def _was_sent(self, told: dict[str, Any]) -> None:
+        waiting = self._sent.get(told["id"])
+        if waiting is not None and not waiting.done():
+            waiting.set_result(told["n"])
 
     def _spooled(self) -> list[SpoolLine]:
+        """Lines of the file that were not heard; half a line at its end is none."""
         path = self._spool / f"{self._key}.lines"
         found = []
         try:
-            for record in path.read_bytes().split(b"\n"):
-                if record:
-                    number, direction, data = record.split(b" ", 2)
-                    self.position = max(self.position, int(number))
-                    if int(number) > self._after:
-                        found.append(SpoolLine(int(number), direction.decode(), data))
+            *records, _ = path.read_bytes().split(b"\n")
+            for record in records:
+                line = SpoolLine.parse(record)
+                self.position = max(self.position, line.number)
+                if line.number > self._after:
+                    found.append(line)
         except FileNotFoundError:
             return []
         except ValueError:
@@ -210,7 +233,7 @@ class KeptAgent:
                 await self._line.say(op="cut", through=through)
 
     async def end(self, grace: float = EOF_SECONDS) -> None:
-        """EOF, then KILL of the group after the grace. `lines` tells when it is gone; so does `gone`."""
+        """EOF, then TERM of the group after the grace, then KILL. `lines` tells when it is gone; so does `gone`."""
         if self._line is not None:
             with contextlib.suppress(ConnectionError):
                 await self._line.say(op="end", grace=grace)
@@ -229,7 +252,3 @@ async def gone(key: str, *, spool: Path, grace: float) -> bool:
     if not kept.keeper_gone():
         return False
     return await asyncio.to_thread(end_child, kept, grace=grace)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

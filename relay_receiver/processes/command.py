@@ -1,14 +1,15 @@
 """One job of a command under a keeper: run, waited for, killed, and found again after a restart."""
 
-import os
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relay_receiver.processes import files
+from relay_receiver.processes import spool as spools
 from relay_receiver.processes.ending import End, living
-from relay_receiver.processes.identity import Life, life
-from relay_receiver.processes.launch import Kept, Launcher, Line, Order, connect
+from relay_receiver.processes.kept import LOOK_SECONDS, Kept
+from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect
 
 
 class KeeperLost(Exception):  # noqa: N818 - it says what happened
@@ -30,12 +31,14 @@ class Lost:
     reason: str
     alive: list[int] = field(default_factory=list)
     """Processes of it that still live."""
+    unreadable: list[str] = field(default_factory=list)
+    """Files of it in the spool that were put aside."""
 
 
 class KeptCommand:
-    """A command that runs under its keeper."""
+    """A command that runs under its keeper; without a line, one that has ended already."""
 
-    def __init__(self, line: Line, *, key: str, spool: Path, identity: str) -> None:
+    def __init__(self, line: Line | None, *, key: str, spool: Path, identity: str) -> None:
         self._line = line
         self._key = key
         self._spool = spool
@@ -47,20 +50,26 @@ class KeptCommand:
         Raises:
             KeeperLost: the keeper died without an end.
         """
-        while (told := await self._line.hear()) is not None:
-            if told["t"] == "ended":
+        while self._line is not None and (told := await self._line.hear()) is not None:
+            if isinstance(told, dict) and told["t"] == "ended":
                 break
         if (end := End.read(self._spool, self._key)) is not None:
             return end
-        raise KeeperLost(f"the keeper of {self._key} ended without the end of its program")
+        raise KeeperLost("its keeper died, and left no end")
 
     async def kill(self, grace: float) -> None:
-        """Ask for TERM now and KILL after the grace; `end` tells when it is over."""
-        await self._line.say(op="kill", grace=grace)
+        """Ask for TERM now and KILL after the grace; `end` tells when nothing of it lives any more.
+
+        Raises:
+            ConnectionError: the keeper is gone.
+        """
+        if self._line is not None:
+            await self._line.say(op="kill", grace=grace)
 
     async def detach(self) -> None:
         """Let go; it runs on."""
-        await self._line.close()
+        if self._line is not None:
+            await self._line.close()
 
 
 async def run(
@@ -78,7 +87,7 @@ async def run(
 
     Raises:
         LauncherLost: nothing was started.
-        KeeperLost: the keeper died before it said whether it started.
+        KeeperLost: the keeper died before it said whether it started, and that cannot be proven otherwise.
     """
     line = await launcher.launch(
         Order(
@@ -92,49 +101,50 @@ async def run(
             runtime=runtime,
         )
     )
-    told = await line.hear()
-    if told is None:
-        raise KeeperLost(f"the keeper of {key} ended before it said whether its program started")
-    if told["t"] == "refused":
-        await line.close()
+    told = await line.answer("started", "refused")
+    if told is not None and told["t"] == "started":
+        return KeptCommand(line, key=key, spool=spool, identity=told["identity"])
+    await line.close()
+    if told is not None and told["code"] != "claimed":
         return NotStarted(code=told["code"], reason=told["reason"])
-    return KeptCommand(line, key=key, spool=spool, identity=told["identity"])
+    match await recover(key, spool=spool, runtime=runtime):
+        case Lost(reason=reason):
+            raise KeeperLost(reason)
+        case End():
+            return KeptCommand(None, key=key, spool=spool, identity="")
+        case found:
+            return found
 
 
 async def recover(key: str, *, spool: Path, runtime: Path) -> End | KeptCommand | NotStarted | Lost:
     """What became of an attempt of which this process knows nothing.
 
-    The claim file decides: who makes it first, keeper or this call, decides whether the attempt ever starts.
+    The claim decides: who makes it first, keeper or this call, decides whether the attempt ever starts. A keeper that
+    lives is given time to answer: it may be about to listen, or to write the end down.
     """
+    until = time.monotonic() + ANSWER_SECONDS
+    while True:
+        kept = Kept.read(spool, key)
+        dead = kept is None or kept.keeper_gone()
+        found = await _look(key, kept, spool=spool, runtime=runtime)
+        if found is not None:
+            return found
+        if dead or time.monotonic() > until:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    reason = "its keeper died, and left no end" if dead else "its keeper lives, but does not answer"
+    aside = spools.unreadable(spool, key)
+    if aside:
+        reason += " that can be read"
+    return Lost(reason=reason, alive=living(kept), unreadable=aside)
+
+
+async def _look(key: str, kept: Kept | None, *, spool: Path, runtime: Path) -> End | KeptCommand | NotStarted | None:
     if (end := End.read(spool, key)) is not None:
-        return _ended(end)
-    if _claim(spool, key):
+        return end
+    if spools.give_up(spool, key):
         return NotStarted(code="claimed", reason="no keeper had claimed this attempt, and now none can")
     line = await connect(runtime, key)
-    kept = Kept.read(spool, key)
-    if (end := End.read(spool, key)) is not None:
-        if line is not None:
-            await line.close()
-        return _ended(end)
     if line is not None:
         return KeptCommand(line, key=key, spool=spool, identity="" if kept is None else kept.keeper.to_json())
-    if kept is not None and life(kept.keeper) is not Life.GONE:
-        return Lost(reason="its keeper lives but does not answer yet", alive=living(kept))
-    return Lost(reason="its keeper died, and left no end", alive=living(kept))
-
-
-def _ended(end: End) -> End | NotStarted:
-    if end.refused is not None:
-        return NotStarted(code=str(end.refused.get("code")), reason=str(end.refused.get("reason")))
-    return end
-
-
-def _claim(spool: Path, key: str) -> bool:
-    files.private_dir(spool)
-    try:
-        descriptor = os.open(spool / f"{key}.claim", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return False
-    os.close(descriptor)
-    files.fsync_dir(spool)
-    return True
+    return End.read(spool, key)

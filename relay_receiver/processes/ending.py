@@ -7,10 +7,12 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
+from relay_receiver.processes import files, spool
+from relay_receiver.processes.files import NotPrivate
 from relay_receiver.processes.identity import Life, life, started_by
-from relay_receiver.processes.launch import Kept
+from relay_receiver.processes.kept import Kept
 
 _LOOK_SECONDS = 0.02
 
@@ -26,43 +28,47 @@ class End:
     stderr: bytes
     leftovers: bool
     """It left processes running, which were ended."""
-    refused: dict[str, Any] | None = None
-    """Set where it never started: `{code, reason}`."""
 
     @classmethod
-    def read(cls, spool: Path, key: str) -> Self | None:
+    def read(cls, folder: Path, key: str) -> Self | None:
         """The end of that key. None where there is none; a file that cannot be read is put aside."""
-        path = spool / f"{key}.end"
+        path = folder / f"{key}.end"
         try:
-            told = json.loads(path.read_bytes())
-            return cls(
-                exit=told.get("exit"),
-                signal=told.get("signal"),
-                overflow=bool(told.get("overflow")),
-                stdout=_bytes(told.get("stdout", "")),
-                stderr=_bytes(told.get("stderr", "")),
-                leftovers=bool(told.get("leftovers")),
-                refused=told.get("refused"),
-            )
+            return cls.parse(files.read_private(path))
         except FileNotFoundError:
             return None
-        except (ValueError, AttributeError, TypeError):
-            quarantine(path)
+        except (ValueError, KeyError, TypeError, NotPrivate):
+            spool.quarantine(path)
             return None
 
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read the file: a line of JSON, then as many bytes of stdout and stderr as it says.
 
-def quarantine(path: Path) -> None:
-    """Put a file that cannot be read aside, under a name that says so; nothing looks at it again."""
-    with contextlib.suppress(OSError):
-        path.rename(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
+        Raises:
+            ValueError, KeyError, TypeError: it is truncated or no such file.
+        """
+        head, _, rest = data.partition(b"\n")
+        told = json.loads(head)
+        stdout, stderr = int(told["stdout"]), int(told["stderr"])
+        if len(rest) != stdout + stderr:
+            raise ValueError(f"it has {len(rest)} bytes of output and not {stdout + stderr}")
+        return cls(
+            exit=told["exit"],
+            signal=told["signal"],
+            overflow=bool(told["overflow"]),
+            stdout=rest[:stdout],
+            stderr=rest[stdout:],
+            leftovers=bool(told["leftovers"]),
+        )
 
 
 def living(kept: Kept | None) -> list[int]:
     """Processes of a child that still live, found by its identity and its nonce."""
-    if kept is None or kept.child is None:
+    if kept is None:
         return []
     found = set(started_by(kept.keeper.nonce)) if kept.keeper.nonce else set()
-    if life(kept.child) is Life.ALIVE:
+    if kept.child is not None and life(kept.child) is Life.ALIVE:
         found.add(kept.child.pid)
     return sorted(found)
 
@@ -88,19 +94,3 @@ def end_child(kept: Kept, *, grace: float) -> bool:
         else:
             return True
     return not living(kept)
-
-
-def sweep(spool: Path, keep: set[str]) -> int:
-    """Remove what is left of other keys than those in `keep`; how many files went."""
-    gone = 0
-    with contextlib.suppress(FileNotFoundError):
-        for path in spool.iterdir():
-            if not any(path.name.startswith(f"{key}.") for key in keep):
-                with contextlib.suppress(OSError):
-                    path.unlink()
-                    gone += 1
-    return gone
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

@@ -1,5 +1,6 @@
 """Private files: mode 0600 from the first system call, no symlink followed, the owner checked, durable when asked."""
 
+import hashlib
 import os
 import secrets
 import stat
@@ -72,6 +73,11 @@ def read_private(path: Path) -> bytes:
             raise NotPrivate(f"{path} is not a regular file.", code="not_private")
         _check(path, found, mode=0o600)
         return file.read()
+
+
+def short(text: str) -> str:
+    """A short name for a file that stands for a text of any length."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def fsync_dir(path: Path) -> None:

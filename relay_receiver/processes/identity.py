@@ -32,7 +32,10 @@ class Life(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessIdentity:
-    """One process of one boot. `started` is in seconds since that boot; `nonce` is in its environment, or empty."""
+    """One process of one boot.
+
+    `started` is in seconds since that boot, 0 where it is not known; `nonce` is in its environment, or empty.
+    """
 
     pid: int
     started: float
@@ -75,6 +78,8 @@ def life(identity: ProcessIdentity) -> Life:
     try:
         started = _started(identity.pid)
     except (OSError, psutil.Error):
+        return Life.UNKNOWN
+    if started is not None and not identity.started:
         return Life.UNKNOWN
     if started is None or abs(started - identity.started) > _TOLERANCE:
         return Life.GONE

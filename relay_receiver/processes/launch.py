@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import secrets
 import socket
@@ -14,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from relay_receiver.processes import files
-from relay_receiver.processes.identity import Life, ProcessIdentity, boot_id, life
+from relay_receiver.processes.identity import boot_id
+from relay_receiver.processes.spool import socket_path
 from relay_receiver.wire.errors import RelayError
 
-LINE_BYTES = 64 * 1024 * 1024
-"""A line between receiver and keeper is at most this long; escaped JSON of a 20 MiB line fits."""
 OUTPUT_BYTES = 20 * 1024 * 1024
 """What one job may say."""
+LINE_BYTES = OUTPUT_BYTES + 64 * 1024
+"""A line between receiver and keeper is at most this long."""
+ANSWER_SECONDS = 10.0
+"""How long a keeper may take to answer a receiver that comes back to it."""
 _PROGRAM = Path(__file__).with_name("launcher.py")
 _SEND_SECONDS = 10.0
 
@@ -31,7 +33,7 @@ class LauncherLost(RelayError):  # noqa: N818 - it says what happened
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What a keeper is to hold. `key` names the files of the child; `nonce` finds its processes again."""
+    """What a keeper is to hold. `key` names the files of the child; a nonce finds its processes again."""
 
     kind: str
     key: str
@@ -64,13 +66,8 @@ class Order:
         ).encode()
 
 
-def socket_path(runtime: Path, key: str) -> Path:
-    """Where the keeper of that key listens."""
-    return runtime / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.sock"
-
-
 class Line:
-    """A connection to a keeper: JSON lines both ways."""
+    """A connection to a keeper: JSON lines out; JSON lines and records of the spool in."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -85,16 +82,27 @@ class Line:
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 
-    async def hear(self) -> dict[str, Any] | None:
-        """The next line; None when the keeper is gone."""
+    async def hear(self) -> dict[str, Any] | bytes | None:
+        """The next message, or the next record of the spool as bytes; None when the keeper is gone."""
         try:
             line = await self._reader.readline()
         except (ConnectionError, ValueError):
             return None
         if not line.endswith(b"\n"):
             return None
+        if line[:1].isdigit():
+            return line[:-1]
         told: dict[str, Any] = json.loads(line)
         return told
+
+    async def answer(self, *kinds: str) -> dict[str, Any] | None:
+        """The first message of one of these kinds; None where the keeper is gone or does not answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while (told := await self.hear()) is not None:
+                    if isinstance(told, dict) and told["t"] in kinds:
+                        return told
+        return None
 
     async def close(self) -> None:
         """Let go; the keeper goes on."""
@@ -109,6 +117,7 @@ class Launcher:
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = asyncio.Lock()
 
     async def start(self) -> None:
         """Start the program; a hand-over does not have to wait for it then."""
@@ -133,27 +142,37 @@ class Launcher:
         Raises:
             LauncherLost: nothing was started.
         """
-        if self._process is None or self._process.poll() is not None:
-            await self.close()
-            await self.start()
         files.private_dir(order.spool)
         files.private_dir(order.runtime)
         body = order.to_json()
+        async with self._lock:
+            try:
+                return await self._launch(body)
+            except OSError:
+                await self.close()
+            try:
+                return await self._launch(body)
+            except OSError as error:
+                await self.close()
+                raise LauncherLost(f"The launcher of keepers is gone: {error}.", code="launcher_lost") from error
+
+    async def _launch(self, body: bytes) -> Line:
+        """Send one whole frame. One that was sent in part is never carried out, since the launcher then hears EOF."""
+        if self._socket is None or self._process is None or self._process.poll() is not None:
+            await self.close()
+            await self.start()
+        if self._socket is None:
+            raise ConnectionError("it did not start")
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._send(len(body).to_bytes(4, "big"), body, theirs)
+                socket.send_fds(self._socket, [len(body).to_bytes(4, "big")], [theirs.fileno()])
+                self._socket.sendall(body)
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LINE_BYTES)
-        except OSError as error:
+        except BaseException:
             ours.close()
-            raise LauncherLost(f"The launcher of keepers is gone: {error}.", code="launcher_lost") from error
+            raise
         return Line(reader, writer)
-
-    def _send(self, head: bytes, body: bytes, descriptor: socket.socket) -> None:
-        if self._socket is None:
-            raise ConnectionError("it was never started")
-        socket.send_fds(self._socket, [head], [descriptor.fileno()])
-        self._socket.sendall(body)
 
     async def close(self) -> None:
         """End it; keepers live on."""
@@ -161,12 +180,12 @@ class Launcher:
             self._socket.close()
             self._socket = None
         if self._process is not None:
+            process, self._process = self._process, None
             try:
-                await asyncio.to_thread(self._process.wait, 5.0)
+                await asyncio.to_thread(process.wait, 5.0)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                await asyncio.to_thread(self._process.wait)
-            self._process = None
+                process.kill()
+                await asyncio.to_thread(process.wait)
 
 
 async def connect(runtime: Path, key: str) -> Line | None:
@@ -176,33 +195,3 @@ async def connect(runtime: Path, key: str) -> Line | None:
     except OSError:
         return None
     return Line(reader, writer)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
-    """Who a keeper and its child are, as the keeper wrote it down."""
-
-    keeper: ProcessIdentity
-    child: ProcessIdentity | None
-
-    @classmethod
-    def read(cls, spool: Path, key: str) -> "Kept | None":
-        """What the keeper of that key wrote down; None where it is not there or cannot be read."""
-        try:
-            text = (spool / f"{key}.keeper").read_bytes()
-            keeper = ProcessIdentity.from_json(text)
-            told = json.loads(text)
-            child = told["child"]
-        except (OSError, ValueError, KeyError):
-            return None
-        if child is None:
-            return cls(keeper=keeper, child=None)
-        started = float(told["childStarted"] or 0.0)
-        return cls(
-            keeper=keeper,
-            child=ProcessIdentity(pid=int(child), started=started, boot=keeper.boot, nonce=keeper.nonce),
-        )
-
-    def keeper_gone(self) -> bool:
-        """Whether the keeper certainly does not live any more."""
-        return life(self.keeper) is Life.GONE

@@ -5,57 +5,79 @@ length with one descriptor beside them, then that many bytes of JSON. It ends on
 its keepers live on in sessions of their own. Standard library only.
 """
 
-import importlib.util
+import errno
 import json
 import os
 import signal
 import socket
 import sys
-from types import ModuleType
+from collections.abc import Callable
+
+Keep = Callable[[bytes, socket.socket], None]
 
 
-def _keeper() -> ModuleType:
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
-    spec = importlib.util.spec_from_file_location("keeper", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["keeper"] = module
-    spec.loader.exec_module(module)
-    return module
+def _load() -> Keep:
+    """Everything that a keeper needs, before the first one is forked: an upgrade of the files changes none of it."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.append(root)  # last, so that nothing beside our package stands in for the standard library
+    from relay_receiver.processes.keeper_agent import AgentKeeper
+    from relay_receiver.processes.keeper_command import CommandKeeper
+
+    sys.path.remove(root)
+
+    def keep(order: bytes, born_with: socket.socket) -> None:
+        os.setsid()
+        found = json.loads(order)
+        kind = CommandKeeper if found["kind"] == "command" else AgentKeeper
+        kind(found, born_with).run()
+
+    return keep
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < size:
         chunk = connection.recv(size - len(data))
         if not chunk:
             return b""
         data += chunk
-    return data
+    return bytes(data)
+
+
+def _refuse(born_with: socket.socket, error: OSError) -> None:
+    code = errno.errorcode.get(error.errno or 0, "error")
+    told = {"t": "refused", "code": code, "reason": f"no process for it: {error.strerror}"}
+    born_with.sendall(json.dumps(told).encode() + b"\n")
 
 
 def main() -> None:
     """Fork keepers until the receiver is gone."""
-    keeper = _keeper()
+    keep = _load()
     connection = socket.socket(fileno=int(sys.argv[1]))
-    os.set_inheritable(connection.fileno(), False)
+    connection.set_inheritable(False)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
-        if len(head) < 4:
+        if not descriptors:
             return
-        order = _exactly(connection, int.from_bytes(head, "big"))
-        if not order:
-            return
-        if os.fork() == 0:
-            connection.close()
-            keeper.main(json.loads(order), socket.socket(fileno=descriptors[0]))
-            os._exit(0)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        with socket.socket(fileno=descriptors[0]) as born_with:
+            rest = _exactly(connection, 4 - len(head)) if len(head) < 4 else b""
+            order = _exactly(connection, int.from_bytes(head + rest, "big"))
+            if not order:
+                return
+            try:
+                child = os.fork()
+            except OSError as error:
+                _refuse(born_with, error)
+                continue
+            if child == 0:
+                try:
+                    connection.close()
+                    keep(order, born_with)
+                finally:
+                    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Where things are: state below RELAY_HOME or the platform's state directory, sockets in a short private directory."""
 
-import hashlib
 import os
 import sys
 from pathlib import Path
 
+from relay_receiver.processes import files
 from relay_receiver.wire.errors import RelayError
 
 HOME = "RELAY_HOME"
@@ -49,17 +49,13 @@ def hub_dir() -> Path:
 
 def binding_dir(profile: str, workspace: str, channel: str) -> Path:
     """Where the state of one receiver is."""
-    return profile_dir(profile) / "receivers" / _short(f"{workspace}\x00{channel}")
+    return profile_dir(profile) / "receivers" / files.short(f"{workspace}\x00{channel}")
 
 
 def runtime_dir(of: Path) -> Path:
     """Where the sockets of the state directory `of` are: the same for every process of this user, and short."""
-    name = _short(str(of.resolve()))
+    name = files.short(str(of.resolve()))
     beside = home() / "run" / name
     if len(os.fsencode(beside)) <= SOCKET_BYTES:
         return beside
-    return Path("/tmp") / f"relay-{os.geteuid()}" / name  # noqa: S108 - private, its owner and mode are checked
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Path("/tmp") / f"relay-{os.geteuid()}-{name}"  # noqa: S108 - made private, and its owner checked

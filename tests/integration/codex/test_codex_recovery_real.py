@@ -26,7 +26,7 @@ from relay_receiver.adapters.base import (
     Unprovable,
 )
 from relay_receiver.adapters.codex_ledger import Ledger
-from relay_receiver.processes.launch import Kept
+from relay_receiver.processes.kept import Kept
 
 HOLDER = """
 import asyncio, sys
