@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from relay_receiver.client.errors import HubError
 from relay_receiver.client.rest import Rest
+from relay_receiver.wire import faultpoint
 
 Json = dict[str, Any]
 
@@ -280,7 +281,9 @@ class Hub:
         idempotent: bool | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - passed on
     ) -> Any:  # noqa: ANN401 - JSON
-        return await self.rest.call(
+        point = _point(method, path, body)
+        faultpoint.hit("call", point, "before")
+        answer = await self.rest.call(
             method,
             path,
             json=body,
@@ -289,6 +292,14 @@ class Hub:
             idempotent=idempotent,
             timeout=timeout,
         )
+        faultpoint.hit("call", point, "after")
+        return answer
+
+
+def _point(method: str, path: str, body: Mapping[str, Any] | None) -> str:
+    """A call as fault points name it: without ids, with what it does or posts."""
+    does = body and (body.get("action") or body.get("kind"))
+    return f"{method.lower()}-{path.split('/')[1]}" + (f"-{does}" if does else "")
 
 
 def _part(value: str) -> str:

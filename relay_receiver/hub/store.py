@@ -18,6 +18,7 @@ from relay_receiver.hub import engine, schema
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.events import FRESH, EventRow
 from relay_receiver.hub.live import Live
+from relay_receiver.wire import faultpoint
 
 GROUP = 256
 """Writes of one transaction, at the most: bounds how long the first of them waits."""
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 class _Write:
     """One function to run in the writer thread, and who waits for what it returns."""
 
+    name: str
     call: Callable[[Connection], Any]
     waiting: "asyncio.Future[Any] | Future[Any]"
     soon: bool = False
@@ -111,20 +113,20 @@ class Store:
         """
         self._loop = asyncio.get_running_loop()
         waiting: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Write(call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting))
+        self._queue.put(_Write(name=_name(fn), call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting))
         return await waiting
 
     async def write_soon(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same for what nobody waits for: it is committed with the next other write, or alone after a moment."""
         self._loop = asyncio.get_running_loop()
         waiting: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Write(call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting, soon=True))
+        self._queue.put(_Write(name=_name(fn), call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting, soon=True))
         return await waiting
 
     def write_now(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same from outside an event loop."""
         waiting: Future[T] = Future()
-        self._queue.put(_Write(call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting))
+        self._queue.put(_Write(name=_name(fn), call=lambda conn: fn(conn, *args, **kwargs), waiting=waiting))
         return waiting.result()
 
     async def read(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -170,12 +172,16 @@ class Store:
                 else:
                     for write in group:
                         self._savepoint(write)
+                for write in group:
+                    faultpoint.hit("hub", write.name, "before")
         except Refusal as refusal:
             group[0].error = refusal
             info[FRESH] = []
         except Exception as error:  # noqa: BLE001 - whatever it was, every waiter is told and the writer goes on
             _fail(group, error)
             info[FRESH] = []
+        for write in group:
+            faultpoint.hit("hub", write.name, "after")
         self._announce(group, info[FRESH], auth=AUTH_CHANGED in info)
 
     def _savepoint(self, write: _Write) -> None:
@@ -214,6 +220,10 @@ class Store:
         for write in group:
             if isinstance(write.waiting, asyncio.Future):
                 write.tell()
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return getattr(fn, "__name__", "write").lstrip("_")
 
 
 def _fail(group: list[_Write], error: Exception) -> None:

@@ -21,6 +21,7 @@ from relay_receiver.journal.errors import (
     translate,
 )
 from relay_receiver.processes.identity import machine_id
+from relay_receiver.wire import faultpoint
 
 __all__ = [
     "Connection",
@@ -133,9 +134,12 @@ class Journal:
                 done = fn(self._conn, *args, **kwargs)
                 if words == engine.READ:
                     transaction.rollback()
-                return done
+                    return done
+                faultpoint.hit("journal", fn.__name__.lstrip("_"), "before")
         except exc.DBAPIError as error:
             raise translate(error, self.path) from error
+        faultpoint.hit("journal", fn.__name__.lstrip("_"), "after")
+        return done
 
 
 def adopt(path: Path, *, machine: Callable[[], str] = machine_id) -> str:

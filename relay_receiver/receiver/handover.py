@@ -14,6 +14,7 @@ from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import jobs, messages
 from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
 
 FRESH_SECONDS = 10.0
@@ -144,13 +145,16 @@ class Handover:
         if parts.boot() - begun > FRESH_SECONDS and not await self._still_open(job):
             return None
         parts.log.info("submitting", extra={"job": job.id, "attempt": job.attempt})
+        faultpoint.hit("adapter.submit.before")
         try:
-            return Handed(job=job, answer=await parts.adapter.submit(work))
+            answer = await parts.adapter.submit(work)
         except HandoverLost as error:
             return Handed(job=job, answer=None, why=str(error))
         except Exception as error:
             parts.log.exception("hand-over failed", extra={"job": job.id})
             return Handed(job=job, answer=None, why=f"the adapter failed in the middle of the hand-over: {error!r}")
+        faultpoint.hit("adapter.submit.after")
+        return Handed(job=job, answer=answer)
 
     async def _still_open(self, job: Job) -> bool:
         """Begin again after a long pause, in the state `submitting`, where nothing was handed over yet."""

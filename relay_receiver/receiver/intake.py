@@ -14,6 +14,7 @@ from relay_receiver.journal import jobs, messages
 from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
 
 TYPES = ("message.created", "message.cancel")
@@ -124,7 +125,9 @@ class Intake:
 
     async def _acknowledge(self, feed: Feed, subscription: str, cursor: str) -> None:
         try:
+            faultpoint.hit("acknowledge.before")
             await feed.acknowledge(subscription, cursor)
+            faultpoint.hit("acknowledge.after")
         except (HubAway, HubError) as error:
             self._parts.log.info("acknowledgement put off to the next batch", extra={"why": error.sentence})
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from relay_receiver.client import profiles
-from relay_receiver.processes import background, notify, paths
+from relay_receiver.processes import background, keeper_faults, notify, paths
 from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import control
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.logs import open_log
 from relay_receiver.receiver.receiver import Receiver
+from relay_receiver.wire import faultpoint
 from relay_receiver.wire.errors import RelayError
 
 LOCK = "lock"
@@ -95,6 +96,8 @@ def main(arguments: list[str]) -> int:
     """Run in the background, for `receiver start`."""
     name, workspace, channel = arguments[:3]
     report = background.reporter()
+    if keeper_faults.arm():
+        faultpoint.install(keeper_faults.hit)
     try:
         run(
             paths.binding_dir(name, workspace, channel),

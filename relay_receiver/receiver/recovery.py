@@ -6,12 +6,15 @@ from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.watch import Watch
+from relay_receiver.wire import faultpoint
 
 
 async def recover(parts: Parts, hand: Hand, watch: Watch) -> None:
     """Ask the adapter about the job in hand and act on its answer. Never hands it over again without proof."""
     job = hand.held()
+    faultpoint.hit("adapter.recover.before")
     found = await _ask(parts, hand)
+    faultpoint.hit("adapter.recover.after")
     parts.log.info("recovered", extra={"job": job.id, "found": type(found).__name__})
     match found:
         case Finished():

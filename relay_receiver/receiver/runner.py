@@ -23,6 +23,7 @@ from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.repost import repost
 from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.receiver.watch import Watch
+from relay_receiver.wire import faultpoint
 from relay_receiver.wire.stage import Stage
 
 LOOK_AGAIN_SECONDS = 60.0
@@ -181,6 +182,7 @@ class Runner:
             return wait
         try:
             session = await parts.adapter.open(parts.binding.session)
+            faultpoint.hit("adapter.open.after")
         except AdapterUnusable as error:
             return self._closed(str(error), error.code)
         except Exception as error:
@@ -291,7 +293,9 @@ class Runner:
         job = self._hand.held()
         if await self._outbox.post(job) is Posted.LATER:
             return self._outbox.remaining()
+        faultpoint.hit("adapter.recorded.before")
         await self._parts.adapter.recorded(f"{job.id}.{job.attempt}")
+        faultpoint.hit("adapter.recorded.after")
         self._hand.take(None)
         return 0
 
