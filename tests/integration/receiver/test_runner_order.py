@@ -313,3 +313,18 @@ def test_quiet_posts_nothing_to_an_ordinary_message_and_ends_a_request_visibly(t
             assert b.hub.names().count("finish") == 1
 
     run(scenario())
+
+
+def test_a_claim_that_the_hub_had_back_before_the_journal_knew_is_replaced_and_the_job_runs_once(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+            b.hub.fail["begin"] = [refused("claim_freed")]
+            b.arrive(message(1))
+            await b.until(lambda: b.jobs() == {"m1": "done"})
+            first, second = [said["claim"] for name, said in b.hub.log if name == "begin"]
+            assert first != second
+            assert len(b.adapter.works) == 1
+
+    run(scenario())
