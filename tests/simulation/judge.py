@@ -1,0 +1,167 @@
+"""The judge of a history: sees every boundary from outside, and knows the promises."""
+
+import json
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from relay_receiver.adapters.base import Work
+from relay_receiver.jobs.state import TERMINAL, JobState
+from relay_receiver.testing.sim_agent import Machine
+
+if TYPE_CHECKING:
+    from simulation.process import Process
+    from simulation.world import Lineage, World
+
+
+class Broken(AssertionError):  # noqa: N818 - a promise, not an error
+    """A promise was broken."""
+
+
+class Judge:
+    """Collects what was broken; `check` raises it."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.broken: list[str] = []
+        self.handed_keys: set[tuple[str, str]] = set()
+        self.executions: Counter[str] = Counter()
+        """Real starts, by message."""
+        self.here: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """The same, by journal."""
+        self.allowed: Counter[str] = Counter()
+        """Further starts of a message that a person asked for."""
+        self.forgiven: set[str] = set()
+        """Messages whose run a restored hub has forgotten: only one journal can know of it then."""
+        self.touched: set[str] = set()
+        """Messages whose run at the hub was closed by a person, or lost."""
+        self.turns: defaultdict[str, set[str]] = defaultdict(set)
+        """By journal: agents' jobs handed over since a person's job or a resume."""
+        self._of_key: dict[str, tuple[str, str]] = {}
+
+    def check(self) -> None:
+        """Raise what was broken so far."""
+        self._look()
+        if self.broken:
+            raise Broken("\n".join([*self.broken, "", *self._world.trace[-120:]]))
+
+    def say(self, promise: str, what: str) -> None:
+        self.broken.append(f"{promise}: {what} (at {self._world.loop.now:.3f})")
+
+    # What happens.
+
+    def handed(self, process: "Process", work: Work) -> None:
+        """The adapter was called."""
+        lineage = process.lineage
+        name = lineage.path.stem
+        row = lineage.rows("SELECT state, attempt, by_agent, run_claim, holder FROM job WHERE id = ?", work.job)
+        if not row or row[0][:2] != ("submitting", work.attempt):
+            self.say("P2", f"{work.key} was handed over before that was committed: {row}")
+        if (name, work.key) in self.handed_keys:
+            self.say("P2", f"{work.key} was handed over twice")
+        self.handed_keys.add((name, work.key))
+        self._of_key[work.key] = (name, work.message)
+        self._chain(name, work, by_agent=bool(row and row[0][2]))
+        run = self._world.hub.stored.runs.get(work.message)
+        if work.message not in self.touched and (run is None or run.state != "open" or run.claim != row[0][3]):
+            self.say("P2", f"{work.key} was handed over without an open run: {run}")
+
+    def _chain(self, name: str, work: Work, *, by_agent: bool) -> None:
+        if not by_agent:
+            self.turns[name].clear()
+            return
+        self.turns[name].add(work.job)
+        limit = self._limit(name)
+        if len(self.turns[name]) > limit:
+            self.say("P7", f"{len(self.turns[name])} turns of agents in a row in {name}")
+
+    def _limit(self, name: str) -> int:
+        lineage = next(each for each in self._world.lineages if each.path.stem == name)
+        return int(lineage.rows("SELECT chain_limit FROM binding")[0][0])
+
+    def resumed(self, lineage: "Lineage") -> None:
+        """A person lifted the pause."""
+        self.turns[lineage.path.stem].clear()
+
+    def started(self, machine: Machine, key: str) -> None:
+        """An agent really began to work."""
+        name, message = self._of_key[key]
+        self.executions[message] += 1
+        self.here[name][message] += 1
+        most = 1 + self.allowed[message]
+        if self.here[name][message] > most:
+            self.say("P2", f"{message} was run {self.here[name][message]} times by {name}, last as {key}")
+        elif self.executions[message] > most and message not in self.forgiven:
+            self.say("P2", f"{message} was run {self.executions[message]} times, last by {machine.name} as {key}")
+
+    def acknowledged(self, subscription: str, number: int) -> None:
+        """The hub heard that all up to there is stored."""
+        world = self._world
+        found = [each for each in world.lineages if each.subscription == subscription]
+        stored = world.hub.stored
+        for lineage in found:
+            if lineage.adopted or any(each.adopted for each in found):
+                continue
+            known = {row[0] for row in lineage.rows("SELECT id FROM message")}
+            for each in stored.messages.values():
+                if (
+                    lineage.start < each["event"] <= number
+                    and each["id"] not in known
+                    and each["event"] > stored.pruned
+                ):
+                    self.say("P1", f"{each['id']} ({each['event']}) was acknowledged by {number} and is not committed")
+
+    def posts(self, lineage: "Lineage", body: dict[str, Any]) -> None:
+        """A result or notice reaches the hub."""
+        if body["kind"] != "result":
+            return
+        job = str(body["operationId"]).removeprefix("receiver:")
+        rows = lineage.rows("SELECT state, body FROM job WHERE id = ?", job)
+        state, stored = rows[0] if rows else (None, None)
+        if state is None or (state != JobState.OUTPUT and JobState(state) not in TERMINAL):
+            self.say("P3", f"the result of {job} was posted while it was {state}")
+        elif state == JobState.OUTPUT and _text(stored) != _text(json.dumps(body)):
+            self.say("P3", f"the result of {job} was posted, and is not what is committed")
+
+    def fell(self, process: "Process", name: str, error: Exception) -> None:
+        """A loop of the receiver ended by an error of its own."""
+        self.say("loops", f"{name} of {process.lineage.path.stem} fell: {error!r}")
+
+    def ended(self, process: "Process") -> None:
+        """A process is over: of an error only where there is one."""
+        if not process.task.cancelled() and (error := process.task.exception()) is not None:
+            self.say("process", f"{process.lineage.path.stem} ended: {error!r}")
+
+    def copied(self, old: "Lineage", new: "Lineage") -> None:
+        """The copy counts from what it holds."""
+        self.turns[new.path.stem] = set()
+        self.here[new.path.stem] = Counter()
+
+    # What is so.
+
+    def _look(self) -> None:
+        hub = self._world.hub.stored
+        results = Counter(
+            each["replyTo"] for each in hub.messages.values() if each["kind"] == "result" and each["authorId"] == "a_me"
+        )
+        for message, count in results.items():
+            if count > 1:
+                self.say("P3", f"{message} has {count} results")
+        for lineage in self._world.lineages:
+            if self._world.alive(lineage) or lineage.process is not None:
+                self._look_at(lineage)
+
+    def _look_at(self, lineage: "Lineage") -> None:
+        for job, attempt in lineage.rows("SELECT id, attempt FROM job WHERE state = 'unknown'"):
+            if f"{job}.{attempt}" not in lineage.machine.doubtful and not lineage.adopted:
+                self.say("P4", f"{job}.{attempt} of {lineage.path.stem} is unknown, and nobody doubted it")
+        for by_agent, count in lineage.rows(
+            "SELECT by_agent, count(*) FROM job WHERE state IN "
+            "('queued','submitting','running','waiting','output','unknown') GROUP BY by_agent"
+        ):
+            if count > 3 + 1:
+                self.say("P8", f"{count} open jobs ({by_agent=}) in {lineage.path.stem}")
+
+
+def _text(body: str | None) -> Any:
+    said = json.loads(body or "{}")
+    return {key: said.get(key) for key in ("content", "replyTo", "outcome", "operationId", "kind")}
