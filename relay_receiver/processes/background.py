@@ -20,6 +20,8 @@ REPORT = "RELAY_REPORT_FD"
 _LOG_SHOWN = 2000
 _LOG_KEPT = 1024 * 1024
 _POLL_SECONDS = 0.02
+_END_SECONDS = 1.0
+"""How long a program that reported an error, or nothing, may take to end."""
 
 
 def spawn(argv: Sequence[str], *, log: Path, environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def stop(identity: ProcessIdentity, *, grace: float, signal_first: bool = True) 
         Whether it is gone.
     """
     if signal_first and life(identity) is Life.ALIVE:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(identity.pid, signal.SIGTERM)
     end = time.monotonic() + grace
     with contextlib.suppress(ProcessLookupError, OSError, AttributeError):
@@ -131,15 +133,24 @@ def _line(descriptor: int, seconds: float) -> bytes:
     return line
 
 
+def _lives_on(child: "subprocess.Popen[bytes]") -> bool:
+    """Whether it still runs; one that has let go of its report is about to end."""
+    try:
+        child.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
 def _report(child: "subprocess.Popen[bytes]", line: bytes, log: Path, seconds: float) -> dict[str, Any]:
     if line.endswith(b"\n"):
         told: dict[str, Any] = json.loads(line)
         if "error" in told:
-            child.wait()
+            _lives_on(child)
             raise RelayError(told["error"], code=told.get("code", "error"), hint=told.get("hint"))
         child.returncode = 0  # it outlives this process on purpose: nobody here waits for it
         return {"pid": child.pid, **told}
-    if child.poll() is None:
+    if _lives_on(child):
         child.returncode = 0
         raise RelayError(
             f"Process {child.pid} was started but is not ready after {seconds:g} s.",

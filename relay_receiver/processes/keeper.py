@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
+from relay_receiver.processes import keeper_faults as faults
 from relay_receiver.processes import keeper_files as files
 from relay_receiver.processes.keeper_connection import CHUNK, Connection, Json
 from relay_receiver.processes.keeper_family import Family
@@ -57,6 +58,8 @@ class Keeper:
         self.selector = selectors.DefaultSelector()
         self.connections: list[Connection] = []
         self.listener: socket.socket | None = None
+        self.record = -1
+        """The file that says who keeper and child are."""
         self._signals: list[tuple[float, int]] = []
         """What is to be sent to the child's processes, and when."""
         self._stopping = False
@@ -81,10 +84,25 @@ class Keeper:
             OSError, ValueError, subprocess.SubprocessError: it certainly did not start.
         """
         order = self.order
+        faults.hit("keeper.spawn.before")
         self.child = self.family.start(order["argv"], environment=order["environment"], directory=order["directory"])
-        for stream, take in ((self.child.stdout, self.on_stdout), (self.child.stderr, self.on_stderr)):
-            if stream is not None:
-                self.hear(stream, take)
+
+    def started(self) -> str:
+        """The child has started: hear its pipes, and tell who it is. What fails from here on refuses nothing."""
+        faults.hit("keeper.spawn.after")
+        if self.child is not None:
+            for stream, take in ((self.child.stdout, self.on_stdout), (self.child.stderr, self.on_stderr)):
+                if stream is not None:
+                    os.set_blocking(stream.fileno(), False)
+                    self.hear(stream, take)
+            if self.child.stdin is not None:
+                os.set_blocking(self.child.stdin.fileno(), False)
+        identity = self.family.identity()
+        with contextlib.suppress(OSError):  # it is found by the nonce in the first line
+            files.write_all(self.record, identity)
+        faults.hit("keeper.started.before")
+        self.tell({"t": "started", "identity": identity.decode()})
+        return identity.decode()
 
     def hear(self, stream: Pipe, take: Callable[[], None]) -> None:
         """Have `take` called when the pipe has something."""
@@ -239,7 +257,14 @@ class Keeper:
     # Its life.
 
     def run(self) -> None:
-        """Serve until the child and what it left have ended, and that is told."""
+        """Serve until the child and what it left have ended, and that is told. A fault of its own ends the child."""
+        try:
+            self._serve()
+        except BaseException:
+            self.family.signal(signal.SIGKILL)
+            raise
+
+    def _serve(self) -> None:
         self._wake_on_signals()
         if self.begin():
             while not self._tick():
@@ -334,7 +359,9 @@ class Keeper:
             return
         try:
             self.before_end()
+            faults.hit("keeper.end.before")
             files.write_whole(self.path("end"), parts)
+            faults.hit("keeper.end.after")
         except OSError:
             self._write_at = time.monotonic() + ROOM_SECONDS
             return

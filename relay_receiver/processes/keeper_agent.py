@@ -3,7 +3,6 @@
 Standard library only.
 """
 
-import contextlib
 import errno
 import os
 import selectors
@@ -39,19 +38,16 @@ class AgentKeeper(Keeper):
         try:
             _see_nobody_at(self.order["socket"])
             files.remove(self.path("end"))
-            record = files.create(self.path("keeper"), exclusive=False)
-            files.write_all(record, self.family.identity())
+            self.record = files.create(self.path("keeper"), exclusive=False)
+            files.write_all(self.record, self.family.identity())
             self.lines = Lines(self.path("lines"))
             self.listen()
             self.start()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self.refuse(error)
             return False
-        self._identity = self.family.identity()
-        with contextlib.suppress(OSError):  # it is found by the nonce in the first line
-            files.write_all(record, self._identity)
+        self._identity = self.started()
         self.connections[0].offset = 0
-        self.tell({"t": "started", "identity": self._identity.decode()})
         return True
 
     # From the agent.
@@ -150,7 +146,7 @@ class AgentKeeper(Keeper):
                 other.give()
                 self.drop(other)
         connection.offset, connection.after = 0, after
-        connection.say({"t": "attached", "identity": self._identity.decode(), "last": self.lines.number})
+        connection.say({"t": "attached", "identity": self._identity, "last": self.lines.number})
 
     def fill(self, connection: Connection) -> None:
         """Queue the next lines for an attached receiver; they are read from the file, never kept. The end is last."""

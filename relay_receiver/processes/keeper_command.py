@@ -4,12 +4,12 @@ The claim file is made exclusively, and is on the disk, before the program start
 recovering receiver, decides whether this attempt ever starts. The end is one atomic file.
 """
 
-import contextlib
 import os
 import selectors
 import socket
 import subprocess
 
+from relay_receiver.processes import keeper_faults as faults
 from relay_receiver.processes import keeper_files as files
 from relay_receiver.processes.keeper import Keeper
 from relay_receiver.processes.keeper_connection import CHUNK, Json
@@ -25,13 +25,13 @@ class CommandKeeper(Keeper):
 
     def begin(self) -> bool:
         """Claim the attempt, then start it. A claim whose program did not start is given back."""
-        record = -1
+        faults.hit("keeper.claim.before")
         try:
-            record = files.create(self.path("keeper"), exclusive=True)
-            files.write_all(record, self.family.identity())
+            self.record = files.create(self.path("keeper"), exclusive=True)
+            files.write_all(self.record, self.family.identity())
             os.link(self.path("keeper"), self.path("claim"))
         except FileExistsError as error:
-            if record >= 0:
+            if self.record >= 0:
                 files.remove(self.path("keeper"))
             self.refuse(error, "claimed")
             return False
@@ -39,6 +39,7 @@ class CommandKeeper(Keeper):
             files.remove(self.path("keeper"))
             self.refuse(error)
             return False
+        faults.hit("keeper.claim.linked")
         try:
             files.sync_directory(self.spool)
             self.listen()
@@ -49,10 +50,7 @@ class CommandKeeper(Keeper):
             files.remove(self.order["socket"])
             self.refuse(error)
             return False
-        identity = self.family.identity()
-        with contextlib.suppress(OSError):  # it is found by the nonce in the first line
-            files.write_all(record, identity)
-        self.tell({"t": "started", "identity": identity.decode()})
+        self.started()
         if self.child is not None and self.child.stdin is not None:
             self.selector.register(self.child.stdin, selectors.EVENT_WRITE, self._on_stdin)
         return True

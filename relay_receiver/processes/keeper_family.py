@@ -35,13 +35,13 @@ class Family:
     def start(
         self, argv: Sequence[str], *, environment: Mapping[str, str], directory: str
     ) -> "subprocess.Popen[bytes]":
-        """Start the child, with pipes that do not block.
+        """Start the child.
 
         Raises:
             OSError: it certainly did not start.
             ValueError: the same; it cannot be said to the operating system.
         """
-        child = subprocess.Popen(
+        self.child = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -51,11 +51,7 @@ class Family:
             process_group=0,
             bufsize=0,
         )
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                os.set_blocking(stream.fileno(), False)
-        self.child = child
-        return child
+        return self.child
 
     def identity(self) -> bytes:
         """Keeper and child as one line of JSON; the child is null before it starts."""

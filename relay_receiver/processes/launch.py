@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import secrets
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relay_receiver.processes import files
+from relay_receiver.processes import files, keeper_faults
 from relay_receiver.processes.identity import boot_id
 from relay_receiver.processes.spool import socket_path
 from relay_receiver.wire.errors import RelayError
@@ -129,7 +130,7 @@ class Launcher:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env={name: os.environ[name] for name in (keeper_faults.VARIABLE,) if name in os.environ},
                 cwd="/",
                 start_new_session=True,
             )

@@ -6,6 +6,7 @@ its keepers live on in sessions of their own. Standard library only.
 """
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -14,12 +15,14 @@ import sys
 from collections.abc import Callable
 
 Keep = Callable[[bytes, socket.socket], None]
+Fault = Callable[[str], None]
 
 
-def _load() -> Keep:
+def _load() -> tuple[Keep, Fault]:
     """Everything that a keeper needs, before the first one is forked: an upgrade of the files changes none of it."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.append(root)  # last, so that nothing beside our package stands in for the standard library
+    from relay_receiver.processes import keeper_faults
     from relay_receiver.processes.keeper_agent import AgentKeeper
     from relay_receiver.processes.keeper_command import CommandKeeper
 
@@ -31,7 +34,9 @@ def _load() -> Keep:
         kind = CommandKeeper if found["kind"] == "command" else AgentKeeper
         kind(found, born_with).run()
 
-    return keep
+    keeper_faults.arm()
+    gc.freeze()  # what is loaded is shared with every keeper, not copied by the first collection
+    return keep, keeper_faults.hit
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
@@ -52,7 +57,7 @@ def _refuse(born_with: socket.socket, error: OSError) -> None:
 
 def main() -> None:
     """Fork keepers until the receiver is gone."""
-    keep = _load()
+    keep, fault = _load()
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -67,6 +72,7 @@ def main() -> None:
             order = _exactly(connection, int.from_bytes(head + rest, "big"))
             if not order:
                 return
+            fault("launcher.fork.before")
             try:
                 child = os.fork()
             except OSError as error:
@@ -78,6 +84,7 @@ def main() -> None:
                     keep(order, born_with)
                 finally:
                     os._exit(0)
+            fault("launcher.fork.after")
 
 
 if __name__ == "__main__":
