@@ -1,6 +1,7 @@
 """`relay doctor`: what is wrong, and the line that mends it."""
 
 import email.utils
+import shutil
 import stat
 import time
 import urllib.error
@@ -145,6 +146,43 @@ def _receivers() -> Iterator[Check]:
             check, mend=aimed(check.mend, profile=aim.profile, channel=found.get("channelName")) if check.mend else None
         )
         yield from _directory(name, now, (paths.home(), aim.runtime))
+        yield from _agent(name, now)
+        yield from _service(name, aim)
+
+
+def _agent(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether the program of a receiver that does not run is there."""
+    program = next(iter(now.get("argv") or ()), None)
+    if program and now.get("state") == "stopped" and shutil.which(program) is None:
+        yield Check(
+            about=name,
+            ok=False,
+            detail=f"its program {program} is not there, or not executable",
+            mend="relay receiver configure --argv JSON",
+        )
+
+
+def _service(name: str, aim: Target) -> Iterator[Check]:
+    """Whether a service that was enabled would really start at boot, and find what it needs."""
+    found = verbs.service(aim)
+    if found is None:
+        return
+    if found["lingers"] is False:
+        yield Check(
+            about=name,
+            ok=False,
+            detail="its service runs only while you are logged in",
+            mend="loginctl enable-linger",
+        )
+    elif not found["current"]:
+        yield Check(
+            about=name,
+            ok=False,
+            detail="its service was written with another PATH, home or Python than these",
+            mend="relay receiver enable",
+        )
+    else:
+        yield Check(about=name, ok=True, detail="its service starts at boot")
 
 
 def wake(name: str, now: Mapping[str, Any]) -> Check:

@@ -288,6 +288,21 @@ def disable(target: Target) -> dict[str, Any]:
     return {"state": "disabled", "service": service.name, "was": "enabled" if was else "disabled"}
 
 
+def service(target: Target) -> dict[str, Any] | None:
+    """The service of a receiver, where one was enabled: `{service, current, lingers}`.
+
+    `current` is False where it was written with another PATH, home or Python than those of this process.
+    """
+    from relay_receiver.processes import units
+
+    found = _service(target)
+    path = units.path_of(found.name)
+    if not path.exists():
+        return None
+    written = found.plist() if units.PLATFORM == "darwin" else found.unit().encode()
+    return {"service": found.name, "current": path.read_bytes() == written, "lingers": units.lingers()}
+
+
 def _service(target: Target) -> "Service":
     from relay_receiver.processes import units
 
