@@ -36,6 +36,11 @@ _BEFORE = (
     .order_by(message.c.event.desc())
     .limit(bindparam("most"))
 )
+_KNOWN = select(message.c.id).where(
+    message.c.id.in_(select(func.json_each(bindparam("ids")).table_valued("value").c.value))
+)
+_INSERT = insert(message)
+_POSITION = update(binding).values(cursor=bindparam("new_cursor"), watermark=bindparam("new_watermark"))
 _ME = select(*binding.c["agent", "channel", "wake", "cursor", "watermark"])
 
 
@@ -56,11 +61,11 @@ def intake(
     now, crowded = _fit(conn, waking)
     later = {each.message for each in waking} - {each.message for each in now}
     if new:
-        conn.execute(insert(message), [_row(each, received=each.id in later, at=at) for each in new])
+        conn.execute(_INSERT, [_row(each, received=each.id in later, at=at) for each in new])
     room.make(conn, now, at=at)
     promoted = promote(conn, at=at) if crowded else 0
     if cursor is not None and (cursor, watermark) != (me.cursor, me.watermark):
-        conn.execute(update(binding).values(cursor=cursor, watermark=watermark))
+        conn.execute(_POSITION, {"new_cursor": cursor, "new_watermark": watermark})
     return Intake(new=len(new), jobs=len(now) + promoted, received=len(later))
 
 
@@ -125,8 +130,7 @@ def _unknown(conn: Connection, messages: Iterable[Message]) -> list[Message]:
         first.setdefault(each.id, each)
     if not first:
         return []
-    ids = func.json_each(json.dumps(list(first))).table_valued("value")
-    found = set(conn.execute(select(message.c.id).where(message.c.id.in_(select(ids.c.value)))).scalars())
+    found = set(conn.execute(_KNOWN, {"ids": json.dumps(list(first))}).scalars())
     return sorted((each for each in first.values() if each.id not in found), key=_order)
 
 

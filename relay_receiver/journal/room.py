@@ -61,6 +61,8 @@ def _waits(*, agents: bool) -> Exists:
     return select(message.c.id).where(text(WAITING_FOR_ROOM), message.c.by_agent == agents).exists()
 
 
+_OWNER = select(binding.c.workspace, binding.c.agent)
+_INSERT = insert(job)
 _LOOK = select(
     _opened(agents=False, most="people").label("people"),
     _opened(agents=True, most="agents").label("agents"),
@@ -82,7 +84,7 @@ def make(conn: Connection, waking: Sequence[Waking], *, at: float) -> None:
     """Make a job of each."""
     if not waking:
         return
-    workspace, agent = conn.execute(select(binding.c.workspace, binding.c.agent)).one()
+    workspace, agent = conn.execute(_OWNER).one()
     rows = [
         {
             "id": job_id(workspace, agent, each.channel, each.message),
@@ -103,7 +105,7 @@ def make(conn: Connection, waking: Sequence[Waking], *, at: float) -> None:
         }
         for each in waking
     ]
-    conn.execute(insert(job), rows)
+    conn.execute(_INSERT, rows)
     history.made(conn, [str(row["id"]) for row in rows], at=at)
 
 
