@@ -197,10 +197,17 @@ class CommandAdapter:
             found = await command.recover(key, spool=self._binding.spool, runtime=self._binding.runtime)
         except OSError as error:
             return Finished(key=key, result=Result.UNKNOWN, reason=f"{reason} ({error})")
-        if isinstance(found, End):
-            return finished(key, found)
-        evidence = _traces(found) if isinstance(found, Lost) else {}
-        return Finished(key=key, result=Result.UNKNOWN, reason=reason, evidence=evidence)
+        match found:
+            case End():
+                return finished(key, found)
+            case NotStarted():
+                refused = _not_started(found)
+                return Finished(key=key, result=Result.REFUSED, reason=refused.reason, refused=refused)
+            case Lost():
+                return Finished(key=key, result=Result.UNKNOWN, reason=found.reason, evidence=_traces(found))
+            case KeptCommand():
+                await found.detach()
+                return Finished(key=key, result=Result.UNKNOWN, reason=reason)
 
 
 def _traces(found: Lost) -> dict[str, Any]:

@@ -124,14 +124,17 @@ async def recover(key: str, *, spool: Path, runtime: Path) -> End | KeptCommand 
     """
     until = time.monotonic() + ANSWER_SECONDS
     while True:
-        kept = Kept.read(spool, key)
-        dead = kept is None or kept.keeper_gone()
-        found = await _look(key, kept, spool=spool, runtime=runtime)
-        if found is not None:
+        if (found := _decided(spool, key)) is not None:
             return found
+        kept = Kept.read(spool, key)  # written before the claim, so that it is there with it
+        if (line := await connect(runtime, key)) is not None:
+            return KeptCommand(line, key=key, spool=spool, identity="" if kept is None else kept.keeper.to_json())
+        dead = kept is None or kept.keeper_gone()
         if dead or time.monotonic() > until:
             break
         await asyncio.sleep(LOOK_SECONDS)
+    if (found := _decided(spool, key)) is not None:  # what it wrote just before it died
+        return found
     reason = "its keeper died, and left no end" if dead else "its keeper lives, but does not answer"
     aside = spools.unreadable(spool, key)
     if aside:
@@ -139,12 +142,9 @@ async def recover(key: str, *, spool: Path, runtime: Path) -> End | KeptCommand 
     return Lost(reason=reason, alive=living(kept), unreadable=aside)
 
 
-async def _look(key: str, kept: Kept | None, *, spool: Path, runtime: Path) -> End | KeptCommand | NotStarted | None:
+def _decided(spool: Path, key: str) -> End | NotStarted | None:
     if (end := End.read(spool, key)) is not None:
         return end
     if spools.give_up(spool, key):
         return NotStarted(code="claimed", reason="no keeper had claimed this attempt, and now none can")
-    line = await connect(runtime, key)
-    if line is not None:
-        return KeptCommand(line, key=key, spool=spool, identity="" if kept is None else kept.keeper.to_json())
-    return End.read(spool, key)
+    return None
