@@ -86,6 +86,15 @@ def test_not_accepted_frees_the_message_for_a_new_claim_only(hub: Desk, fence: s
     assert hub.take("bob")["run"]["claim"] == "d"
 
 
+def test_a_credential_does_not_come_back_with_the_next_run_of_its_message(hub: Desk, fence: str, asked: str) -> None:
+    ref = hub.ref("job", fence=fence, claim="c")
+    _, old = hub.begin("bob", asked, ref)
+    hub.finish("bob", ref, "not-accepted")
+    _, new = hub.begin("bob", asked, hub.ref("job", fence=fence, claim="d"))
+    assert hub.store.read_now(find, digest(old)) is None
+    assert hub.bearer(new).job is not None
+
+
 def test_one_run_is_open_in_a_channel(hub: Desk, fence: str, asked: str) -> None:
     other = hub.ask(hub.actor("bob").id)["id"]
     ref = hub.ref("job", fence=fence, claim="c")
