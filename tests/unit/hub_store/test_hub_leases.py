@@ -1,6 +1,5 @@
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from support_hubstore import Desk, desk
 
 from relay_receiver.hub import declarations, leases
 from relay_receiver.hub.errors import Refusal
+from relay_receiver.hub.live import Live
 from relay_receiver.hub.store import Store
 
 
@@ -30,7 +30,7 @@ def clock() -> Time:
 @pytest.fixture
 def hub(tmp_path: Path, clock: Time) -> Iterator[Desk]:
     with desk(tmp_path) as made:
-        made.store.live.clock = clock
+        made.store.live = Live(clock=clock)
         made.agent("bob")
         yield made
 
@@ -107,7 +107,7 @@ def test_after_a_start_of_the_hub_a_stored_lease_gets_its_time_again(hub: Desk, 
     fence = hub.take("bob", "a")["fence"]
     again = Store.open(tmp_path)
     now = Time()
-    again.live = replace(again.live, clock=now)
+    again.live = Live(clock=now)
     other = Desk.__new__(Desk)
     other.__dict__.update(hub.__dict__, store=again)
     now.now += 29
