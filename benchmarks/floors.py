@@ -3,63 +3,68 @@
 import contextlib
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from benchmarks.world import ROOT
 
 PAGE = bytes(4096)
 
 
-def median_seconds(call: Callable[[], object], *, count: int) -> float:
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """What the way of one job cannot do without, once, in seconds."""
+
+    spawn: float
+    """The program, started and waited for."""
+    fsyncs: float
+    """So many pages, each appended and fsynced."""
+    trips: float
+    """So many GETs of a Starlette hello, over a kept connection."""
+
+    @property
+    def whole(self) -> float:
+        return self.spawn + self.fsyncs + self.trips
 
 
-def fsync_seconds(count: int = 200) -> float:
-    """A page appended and fsynced."""
-    with tempfile.TemporaryFile(prefix="relay-benchmark-", buffering=0) as file:
-
-        def append() -> None:
-            file.write(PAGE)
-            os.fsync(file.fileno())
-
-        return median_seconds(append, count=count)
-
-
-def spawn_seconds(argv: Sequence[str], count: int = 50) -> float:
-    """Start the program, give it nothing, wait for its end."""
-
-    def run() -> None:
-        subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-
-    return median_seconds(run, count=count)
-
-
-def round_trip_seconds(count: int = 300) -> float:
-    """GET of a Starlette hello over a kept connection."""
-    with hello() as port, socket.create_connection(("127.0.0.1", port)) as client:
+@contextlib.contextmanager
+def way(program: Sequence[str], *, fsyncs: int, trips: int) -> Iterator[Callable[[], Way]]:
+    """Walks that way each time it is called: between the jobs, so that both meet the same load."""
+    with (
+        hello() as port,
+        socket.create_connection(("127.0.0.1", port)) as client,
+        tempfile.TemporaryFile(prefix="relay-benchmark-", buffering=0) as file,
+    ):
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-        def call() -> None:
-            client.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            answer = b""
-            while not answer.endswith(b"}"):
-                if not (more := client.recv(65536)):
-                    raise ConnectionError("the hello went away")
-                answer += more
+        def spawn() -> None:
+            subprocess.run(program, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
-        for _ in range(20):
-            call()
-        return median_seconds(call, count=count)
+        def append() -> None:
+            for _ in range(fsyncs):
+                file.write(PAGE)
+                os.fsync(file.fileno())
+
+        def call() -> None:
+            for _ in range(trips):
+                client.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                answer = b""
+                while not answer.endswith(b"}"):
+                    if not (more := client.recv(65536)):
+                        raise ConnectionError("the hello went away")
+                    answer += more
+
+        yield lambda: Way(spawn=_seconds(spawn), fsyncs=_seconds(append), trips=_seconds(call))
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 @contextlib.contextmanager
