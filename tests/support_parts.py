@@ -121,6 +121,13 @@ class RememberingHub:
         self._call("message", {"message": message})
         return {"id": message}
 
+    async def acknowledge(self, subscription: str, cursor: str) -> None:
+        self._call("acknowledge", {"subscription": subscription, "cursor": cursor})
+
+    async def subscribe(self, **said: Any) -> dict[str, Any]:
+        self._call("subscribe", said)
+        return {"id": f"s{next(self._numbers)}"}
+
     def names(self) -> list[str]:
         return [name for name, _ in self.log]
 

@@ -110,7 +110,12 @@ class World:
     def agent(self, name: str, **binding: Any) -> Target:
         """A member with a configured receiver whose program logs its starts."""
         invite = self.do("owner", lambda hub: hub.invite(self.channel))
-        profile = asyncio.run(enrol.enrol(self.url, invite["code"], name=name, profile=name))
+        asyncio.run(enrol.enrol(self.url, invite["code"], name=name, profile=name))
+        return self.bind(name, **binding)
+
+    def bind(self, name: str, **binding: Any) -> Target:
+        """Configure the receiver of a member of this machine."""
+        profile = profiles.load(name)
         wishes = {
             "adapter": "command",
             "argv": (sys.executable, "-I", "-S", str(self.program)),

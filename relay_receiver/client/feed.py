@@ -184,6 +184,9 @@ class Feed:
                 await self._clock.sleep(self._wait(error))
             else:
                 self._failures = 0
+                if self.cursor is not None:
+                    # Told also where nothing follows: healing is over.
+                    yield Batch(events=[], cursor=self.cursor, watermark=self.watermark)
                 return
 
     def _away(self, error: HubAway | HubError, doing: str = "") -> list[Transport]:

@@ -54,6 +54,8 @@ class Outbox:
         except HubError as error:
             if error.status in _FOR_LATER or error.status >= 500:
                 return self._later(error)
+            if error.code == "unknown_run" and job.run_claim is not None:
+                return await self._without_run(job)
             return await self._refused(job, error)
         self._said()
         await parts.write(jobs.posted, job.id, result=message, at=parts.now())
@@ -166,6 +168,13 @@ class Outbox:
             outcome=WIRE_OUTCOME[Outcome(outcome)],
             reason=reason,
         )
+
+    async def _without_run(self, job: Job) -> Posted:
+        """The hub was restored and has forgotten the run: the result stands by itself, under the same operation id."""
+        self._parts.log.warning("run forgotten by the hub", extra={"job": job.id})
+        await self._parts.write(jobs.run_closed, job.id)
+        body = None if job.body is None else results.without_run(job.body)
+        return await self.post(await self._parts.write(jobs.set_columns, job.id, body=body))
 
     async def _refused(self, job: Job, error: HubError) -> Posted:
         """The hub will never take this result as it is: the job ends, its text is kept, the queue goes on."""

@@ -72,6 +72,13 @@ def body(job: Job, channel: str, end: Ending, *, run: bool) -> dict[str, Any]:
     return posted
 
 
+def without_run(body: str) -> str:
+    """A stored body that closes no run any more: the hub has none."""
+    said = json.loads(body)
+    said.pop("run", None)
+    return json.dumps(said)
+
+
 def whole_text(end: Ending) -> bytes:
     """The text of the result, uncut, as it is attached where it does not fit a message."""
     return _words(end).encode()

@@ -20,7 +20,7 @@ from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.handover import Begin, Handover
 from relay_receiver.receiver.outbox import Outbox, Posted
 from relay_receiver.receiver.parts import Parts
-from relay_receiver.receiver.repost import repost
+from relay_receiver.receiver.repost import repost, subscribe_again
 from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.receiver.watch import Watch
 from relay_receiver.wire import faultpoint
@@ -62,6 +62,7 @@ class Runner:
         self._begin = Ladder(parts.boot, ceiling=BEGIN_CEILING)
         self._refusals = Ladder(parts.now)
         self._opening = Ladder(parts.boot)
+        self._mending = Ladder(parts.boot)
         self._opened = False
         self._recovered = False
         self._expire_at = 0.0
@@ -339,10 +340,22 @@ class Runner:
         return self._hand.held()
 
     async def post_again(self) -> None:
-        """Post again what a restored hub has lost."""
-        found = await repost(self._parts)
+        """Mend what a restored hub has lost: the subscription, and results; tried until the hub could be asked."""
+        try:
+            await subscribe_again(self._parts)
+            found = await repost(self._parts)
+        except (HubAway, HubError) as error:
+            wait = self._mending.failed(after=getattr(error, "retry_after", None))
+            self._parts.log.info("mending put off", extra={"why": error.sentence, "retry_in": round(wait, 1)})
+            self._start(self._post_again_in(wait), "post again")
+            return
+        self._mending.succeeded()
         if found:
             self._parts.log.warning("results posted again", extra={"count": found})
+
+    async def _post_again_in(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self.post(self.post_again)
 
     async def reload(self) -> None:
         """Read binding and job in flight again, after another part changed them; try again at once."""

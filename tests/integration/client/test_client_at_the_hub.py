@@ -230,18 +230,21 @@ def test_healing_reads_the_history_and_then_the_stream(live: LiveHub, cursor: st
 
         reader = feed(scene, bob, cursor, known=known, configured_at=0.0, watermark=sent[4]["event"])
         seen: list[str] = []
+        over = 0
         async with aclosing(reader.items()) as items:
             async for item in items:
                 assert not isinstance(item, Gap)
                 if isinstance(item, Batch):
                     seen += [each["data"]["message"]["content"] for each in item.events]
-                if len(seen) == 65:
-                    await scene.ask(owner, "after")
+                    over += not item.healed and not item.events
+                    if len(seen) == 65 and item.healed:
+                        await scene.ask(owner, "after")
                 if seen[-1:] == ["after"]:
                     assert not item.healed  # type: ignore[union-attr]  # only a batch ends so
                     break
         await reader.close()
         assert seen == [*map(str, range(5, 70)), "after"]
+        assert over == 1, "the end of healing is told, whether or not anything follows"
 
     run(live, case)
 

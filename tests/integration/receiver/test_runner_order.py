@@ -18,6 +18,7 @@ from relay_receiver.adapters.base import (
 )
 from relay_receiver.client.errors import HubAway
 from relay_receiver.jobs.job import job_id
+from relay_receiver.journal import binding as bindings
 from relay_receiver.receiver.settle import Verb, settle
 
 
@@ -283,6 +284,37 @@ def test_results_that_a_restored_hub_has_lost_are_posted_again_under_the_same_op
             assert "run" not in again
             assert {**again, "run": first["run"]} == first
             assert len(b.adapter.works) == 2
+
+    run(scenario())
+
+
+def test_mending_after_a_restore_is_tried_until_the_hub_could_be_asked(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+            b.arrive(message(1))
+            await b.until(lambda: b.jobs() == {"m1": "done"})
+            b.hub.fail["acknowledge"] = [HubAway("gone", sent=False), refused("not_found", status=404)]
+            b.hub.fail["message"] = [refused("not_found", status=404)]
+            await b.runner.ask(b.runner.post_again)
+            await b.until(lambda: len(b.hub.posts()) == 2)
+            assert b.hub.names().count("acknowledge") == 2
+            found = b.journal.read_now(bindings.get)
+            assert found is not None
+            assert found.subscription == b.parts.binding.subscription != "s1"
+            assert b.parts.lease_in_doubt.is_set()
+
+    run(scenario())
+
+
+def test_a_result_whose_run_the_hub_has_forgotten_is_posted_by_itself(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+            b.hub.fail["post"] = [refused("unknown_run", status=404)]
+            b.arrive(message(1))
+            await b.until(lambda: b.jobs() == {"m1": "done"})
+            first, again = b.hub.posts()
+            assert {**again, "run": first["run"]} == first
+            assert "run" not in again
 
     run(scenario())
 

@@ -1,0 +1,92 @@
+"""The hub is restored from yesterday's backup under a working receiver: healed, and nothing is lost in silence."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support_world import World, until, world
+
+from relay_receiver.client import enrol
+from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
+
+
+@pytest.fixture
+def w(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+def back_up(w: World) -> Path:
+    """A copy of the hub's data, as of now."""
+    w.kill_hub()
+    copy = w.data.with_name("backup")
+    shutil.copytree(w.data, copy)
+    w.start_hub()
+    return copy
+
+
+def restore(w: World, copy: Path) -> None:
+    """The hub is what it was then."""
+    w.kill_hub()
+    shutil.rmtree(w.data)
+    shutil.copytree(copy, w.data)
+    w.start_hub()
+
+
+def needs(bob: Target) -> list[str]:
+    return [each["what"] for each in verbs.status(bob)["needsPerson"]]
+
+
+def test_results_that_the_hub_lost_are_posted_again_while_nobody_says_anything(w: World) -> None:
+    bob = w.agent("bob")
+    verbs.start(bob)
+    asked = w.ask(bob, "hold=a task=early")
+    w.until_stage(asked["id"], "running")
+    copy = back_up(w)
+    w.release("a")
+    w.until_stage(asked["id"], "answered")
+    lost = w.ask(bob, "task=lost")
+    w.until_stage(lost["id"], "answered")
+    restore(w, copy)
+    assert w.results(asked["id"]) == []
+    until(lambda: w.results(asked["id"]), what="the result again")
+    assert [each["content"] for each in w.results(asked["id"])] == ["did early"]
+    w.until_stage(asked["id"], "answered")
+    again = w.ask(bob, "task=later")
+    w.until_stage(again["id"], "answered")
+    assert len(w.starts()) == 3
+    assert needs(bob) == []
+
+
+def test_a_job_whose_run_the_hub_has_forgotten_is_answered_all_the_same(w: World) -> None:
+    bob = w.agent("bob")
+    asked = w.ask(bob, "hold=a task=early")
+    copy = back_up(w)
+    verbs.start(bob)
+    w.until_stage(asked["id"], "running")
+    restore(w, copy)
+    until(lambda: verbs.status(bob)["lease"]["state"] == "held", what="the lease")
+    w.release("a")
+    w.until_stage(asked["id"], "answered")
+    assert [each["content"] for each in w.results(asked["id"])] == ["did early"]
+    assert len(w.starts()) == 1
+
+
+def test_a_receiver_that_the_hub_has_never_heard_of_subscribes_again(w: World) -> None:
+    invite = w.do("owner", lambda hub: hub.invite(w.channel))
+    asyncio.run(enrol.enrol(w.url, invite["code"], name="bob", profile="bob"))
+    copy = back_up(w)
+    bob = w.bind("bob")
+    verbs.start(bob)
+    first = w.ask(bob, "task=first")
+    w.until_stage(first["id"], "answered")
+    restore(w, copy)
+    asked = w.ask(bob, "hold=a task=second")
+    other = w.ask(bob, "task=third")
+    w.until_stage(other["id"], "received")
+    w.release("a")
+    w.until_stage(asked["id"], "answered")
+    w.until_stage(other["id"], "answered")
