@@ -42,7 +42,11 @@ def _agent(chosen: Profile) -> Profile:
 
 
 def _channel(chosen: Profile, given: str | None) -> tuple[str, str]:
-    found = choose(chosen.channels, given)
+    # A receiver outlives its membership: it can be stopped after the channel was left.
+    bound = ((each.channel, each.facts()) for each in targets() if each.profile == chosen.name)
+    left = tuple((channel, str(facts.get("channelName") or channel)) for channel, facts in bound)
+    known = tuple(dict.fromkeys((*chosen.channels, *left)))
+    found = choose(known if given else chosen.channels or left, given)
     if found is None:
         names = ", ".join(name for _, name in chosen.channels) or "none"
         raise RelayError(

@@ -111,6 +111,7 @@ def test_the_long_way(tmp_path: Path) -> None:
             assert here.ok("profile", "show")["identity"]["signature"] == "first"
             assert there.ok("channels", "leave", "--channel", "lab")["left"]
             assert there.ok("whoami")["channels"] == []
+            assert there.ok("receiver", "stop", "--now")["state"] == "stopped"
         finally:
             serving.terminate()
             serving.wait(timeout=20)
