@@ -69,6 +69,13 @@ class Hand:
         changed = await self._parts.write(jobs.set_columns, self.held().id, **columns)
         self.job = changed
 
+    async def look(self) -> None:
+        """See whether its requester has asked to cancel it, which intake stores."""
+        job = self.held()
+        stored = await self._parts.journal.read(jobs.get, job.id)
+        if stored is not None and stored.cancel is not None and stored.attempt == job.attempt:
+            self.job = stored
+
     async def requeue(self, event: JobEvent, *, who: str, why: str) -> Job:
         """Back into the queue, in its order, under a new claim."""
         queued = await self._parts.write(jobs.requeue, self.held().id, event, at=self._parts.now(), who=who, why=why)

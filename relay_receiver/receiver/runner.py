@@ -63,6 +63,8 @@ class Runner:
         self._refusals = Ladder(parts.now)
         self._opening = Ladder(parts.boot)
         self._mending = Ladder(parts.boot)
+        self._leftovers = False
+        """Results that belong to no run may wait, and are posted also while a job is in hand."""
         self._opened = False
         self._recovered = False
         self._expire_at = 0.0
@@ -119,6 +121,8 @@ class Runner:
                 await self._answer(signal)
             elif signal is not None:
                 await self._watch.hear(signal)
+            elif self.job is not None and self.job.state in AT_THE_AGENT:
+                await self._hand.look()
 
     def _say_rest(self, delay: float | None) -> None:
         at_agent = self.job is not None and self.job.state in AT_THE_AGENT
@@ -172,9 +176,12 @@ class Runner:
             if await self._outbox.post_leftovers():
                 return 0
             return _sooner(await self._choose(), self._outbox.remaining())
-        if state is JobState.UNKNOWN:
-            return await self._unknown()
-        return await self._watch.step()
+        if self._leftovers:
+            if await self._outbox.post_leftovers():
+                return 0
+            self._leftovers = self._outbox.remaining() is not None
+        following = await (self._unknown() if state is JobState.UNKNOWN else self._watch.step())
+        return _sooner(following, self._outbox.remaining()) if self._leftovers else following
 
     async def _open(self) -> float:
         """Make the adapter ready; seconds until the next try where it is not."""
@@ -331,9 +338,11 @@ class Runner:
         parts = self._parts
         job = await parts.journal.read(jobs.get, job_id)
         if job is None or job.state not in AT_THE_AGENT | {JobState.OUTPUT}:
-            return await parts.write(
+            cancelled = await parts.write(
                 settle.cancel_queued, job_id, channel=parts.binding.channel, who=who, at=parts.now()
             )
+            self._leftovers = True
+            return cancelled
         if job.state is not JobState.OUTPUT:
             await parts.write(jobs.note, job_id, at=parts.now(), who=who, why="asked to cancel")
             await self._hand.note(cancel=who)

@@ -1,0 +1,141 @@
+"""Limits in time, through the real thing: stall, ceiling, expiry, cancel by either side, and the three ways to stop."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support_world import World, until, world
+
+from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Target]]:
+    """A hub, and bob with his receiver."""
+    with world(tmp_path_factory.mktemp("limits")) as w:
+        yield w, w.agent("bob")
+
+
+@pytest.fixture(autouse=True)
+def at_home(place: tuple[World, Target], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One world for all cases of this file, with its receiver running at the start of each."""
+    w, bob = place
+    monkeypatch.setenv("RELAY_HOME", str(w.home))
+    verbs.start(bob)
+
+
+def job(bob: Target, asked: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = until(
+        lambda: [each for each in verbs.jobs(bob)["jobs"] if each["message"] == asked["id"]], what="the job"
+    )[0]
+    return found
+
+
+def held(w: World, bob: Target, name: str) -> dict[str, Any]:
+    """A request whose program runs until it is released."""
+    asked = w.ask(bob, f"hold={name} task={name}")
+    w.until_stage(asked["id"], "running")
+    return asked
+
+
+def test_a_requester_who_takes_back_a_running_request_stops_it(place: tuple[World, Target]) -> None:
+    w, bob = place
+    asked = held(w, bob, "withdrawn")
+    w.do("owner", lambda hub: hub.withdraw(asked["id"]))
+    w.until_stage(asked["id"], "cancelled")
+    until(lambda: job(bob, asked)["state"] == "cancelled", what="the end")
+
+
+def test_a_job_cancelled_in_the_queue_is_told_while_another_still_runs(place: tuple[World, Target]) -> None:
+    w, bob = place
+    running = held(w, bob, "long")
+    asked = [w.ask(bob, "task=never"), w.ask(bob, "task=never either")]
+    for each in asked:
+        verbs.cancel(bob, job(bob, each)["id"])
+    for each in asked:
+        w.until_stage(each["id"], "cancelled")
+    assert w.stage(running["id"]) == "running"
+    w.release("long")
+    w.until_stage(running["id"], "answered")
+
+
+def test_a_running_job_is_cancelled_here_and_the_next_one_goes_on(place: tuple[World, Target]) -> None:
+    w, bob = place
+    asked = held(w, bob, "cancelled")
+    following = w.ask(bob, "task=next")
+    verbs.cancel(bob, job(bob, asked)["id"])
+    w.until_stage(asked["id"], "cancelled")
+    w.until_stage(following["id"], "answered")
+
+
+def test_silence_is_shown_as_a_stall_and_the_ceiling_ends_it(place: tuple[World, Target]) -> None:
+    w, bob = place
+    verbs.settings(bob, stall=0.2, ceiling=3600.0)
+    try:
+        asked = held(w, bob, "silent")
+        until(lambda: verbs.status(bob)["stalled"], what="the alarm")
+        verbs.settings(bob, ceiling=0.5)
+        w.until_stage(asked["id"], "failed")
+        assert "limit" in w.results(asked["id"])[0]["content"]
+    finally:
+        verbs.settings(bob, stall=900.0, ceiling=3600.0)
+
+
+def test_stop_now_ends_the_job_and_tells_it_before_the_process_is_gone(place: tuple[World, Target]) -> None:
+    w, bob = place
+    asked = held(w, bob, "stopped")
+    verbs.stop(bob, now=True)
+    assert w.stage(asked["id"]) == "failed"
+    assert "stopped" in w.results(asked["id"])[0]["content"]
+
+
+def test_stop_waits_for_the_job_in_hand_and_a_second_stop_now_does_not(place: tuple[World, Target]) -> None:
+    w, bob = place
+    ends: list[dict[str, Any]] = []
+    asked = held(w, bob, "graceful")
+    left = w.ask(bob, "task=left")
+    waiting = threading.Thread(target=lambda: ends.append(verbs.stop(bob)))
+    waiting.start()
+    until(lambda: verbs.status(bob)["state"] == "stopping", what="the stop")
+    w.release("graceful")
+    waiting.join()
+    assert w.stage(asked["id"]) == "answered"
+    assert job(bob, left)["state"] == "queued"
+    verbs.start(bob)
+    w.until_stage(left["id"], "answered")
+    asked = held(w, bob, "impatient")
+    waiting = threading.Thread(target=lambda: ends.append(verbs.stop(bob)))
+    waiting.start()
+    until(lambda: verbs.status(bob)["state"] == "stopping", what="the stop")
+    verbs.stop(bob, now=True)
+    waiting.join()
+    assert w.stage(asked["id"]) == "failed"
+    assert [each["state"] for each in ends] == ["stopped", "stopped"]
+
+
+def test_a_request_expires_and_is_taken_back_with_no_receiver_alive(place: tuple[World, Target]) -> None:
+    w, bob = place
+    verbs.stop(bob)
+    before = len(w.starts())
+    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    expiring, withdrawn = w.ask(bob, "task=late", expiresAt=soon), w.ask(bob, "task=withdrawn")
+    w.do("owner", lambda hub: hub.withdraw(withdrawn["id"]))
+    assert w.stage(withdrawn["id"]) == "withdrawn"
+    w.until_stage(expiring["id"], "expired")
+    verbs.start(bob)
+    after = w.ask(bob, "task=after")
+    w.until_stage(after["id"], "answered")
+    assert (w.stage(expiring["id"]), w.stage(withdrawn["id"])) == ("expired", "withdrawn")
+    assert len(w.starts()) == before + 1
+
+
+def test_a_job_that_was_to_be_cancelled_is_cancelled_by_the_next_process(place: tuple[World, Target]) -> None:
+    w, bob = place
+    asked = held(w, bob, "orphan")
+    w.kill(bob)
+    w.do("owner", lambda hub: hub.withdraw(asked["id"]))
+    verbs.start(bob)
+    w.until_stage(asked["id"], "cancelled")
