@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -283,6 +284,19 @@ def settle(channel: str | None, job: str, verb: str | None, text: str | None, re
         )
     answer = verbs.settle(target(profile(), channel), job, verb, text=text, reason=reason)
     emit(answer, told.job(answer), then=f"relay receiver job {job}")
+
+
+@receiver.group(cls=Group)
+def journal() -> None:
+    """What the receiver has stored."""
+
+
+@journal.command()
+@channel_option
+def export(channel: str | None) -> None:
+    """Write every row of the journal as one JSON value a line."""
+    for row in verbs.export(target(look(), channel)):
+        output.write_json(row, sys.stdout)
 
 
 @receiver.command()

@@ -18,6 +18,8 @@ from relay_receiver.receiver.target import Target, targets
 from relay_receiver.wire.errors import RelayError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from relay_receiver.client.profiles import Profile
     from relay_receiver.journal.binding import Binding
     from relay_receiver.journal.journal import Connection
@@ -266,6 +268,14 @@ def adopt(target: Target) -> dict[str, Any]:
     finally:
         lock.release()
     return {"state": "adopted", "holder": holder}
+
+
+def export(target: Target) -> "Iterator[dict[str, Any]]":
+    """Every row of the journal as `{table, ...columns}`, whether the receiver runs or not."""
+    from relay_receiver.journal.export import export as rows
+
+    target.facts()
+    return rows(target.folder / JOURNAL)
 
 
 def enable(target: Target) -> dict[str, Any]:
