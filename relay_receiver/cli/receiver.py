@@ -13,7 +13,7 @@ from relay_receiver.cli import told
 from relay_receiver.cli.acting import choose, look, profile
 from relay_receiver.cli.logs import follow, tail
 from relay_receiver.cli.options import DURATION, Group, channel_option
-from relay_receiver.cli.output import emit, table
+from relay_receiver.cli.output import emit, table, write_json
 from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.wake import Wake
@@ -296,7 +296,7 @@ def journal() -> None:
 def export(channel: str | None) -> None:
     """Write every row of the journal as one JSON value a line."""
     for row in verbs.export(target(look(), channel)):
-        output.write_json(row, sys.stdout)
+        write_json(row, sys.stdout)
 
 
 @receiver.command()

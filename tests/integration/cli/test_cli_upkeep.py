@@ -1,5 +1,8 @@
 """What doctor says of programs that are gone and of services that would not start."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,21 @@ def test_a_program_that_is_gone_and_a_service_that_would_not_start_are_found(
 def _one(target: verbs.Target) -> Check:
     [check] = _service("bob", target)
     return check
+
+
+def test_export_writes_one_value_a_line(tmp_path: Path) -> None:
+    with world(tmp_path) as w:
+        bob = w.agent("bob")
+        argv = [
+            sys.executable,
+            "-m",
+            "relay_receiver.cli.main",
+            "--profile",
+            bob.profile,
+            "receiver",
+            "journal",
+            "export",
+        ]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        assert "binding" in {row["table"] for row in rows}
