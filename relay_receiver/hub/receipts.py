@@ -21,6 +21,33 @@ ReceiptRow = Row[*tuple[Any, ...]]
 
 _insert = Prepared(insert(receipt))
 _one = Prepared(select(receipt).where(receipt.c.message == bindparam("wanted")))
+_move = Prepared(
+    update(receipt)
+    .where(receipt.c.message == bindparam("wanted"), receipt.c.ended == 0)
+    .values(
+        stage=bindparam("shown"),
+        since=bindparam("at"),
+        detail=bindparam("more"),
+        reason=bindparam("why"),
+        job=bindparam("of"),
+        ended=bindparam("over"),
+    )
+)
+_stored = Prepared(
+    select(receipt.c.message)
+    .where(
+        receipt.c.workspace == bindparam("place"),
+        receipt.c.member == bindparam("who"),
+        receipt.c.channel == bindparam("where"),
+        NOT_ENDED,
+        receipt.c.stage == Stage.STORED.value,
+        receipt.c.event > bindparam("after"),
+        receipt.c.event <= bindparam("through"),
+    )
+    .order_by(receipt.c.event)
+    .limit(AT_ONCE)
+)
+_held = Prepared(select(run.c.id).where(run.c.message == bindparam("wanted"), RUN_OPEN))
 _ahead = Prepared(
     select(func.count())
     .select_from(receipt)
@@ -90,22 +117,15 @@ def move(
     if now in ENDS or not (may_follow(now, stage) or (now is stage and row.detail != detail)):
         return False
     since = row.since if now is stage else at
-    values = {
-        "stage": stage.value,
-        "since": since,
-        "detail": detail,
-        "reason": reason,
-        "job": job or row.job,
-        "ended": int(stage in ENDS),
-    }
-    conn.execute(update(receipt).where(receipt.c.message == message, receipt.c.ended == 0).values(**values))
+    job = job or row.job
+    _move(conn, wanted=message, shown=stage.value, at=since, more=detail, why=reason, of=job, over=int(stage in ENDS))
     data = {
         "message": message,
         "stage": stage.value,
         "since": iso(since),
         "detail": detail,
         "reason": reason,
-        "job": values["job"],
+        "job": job,
         "to": row.member,
         "settledBy": settled_by,
     }
@@ -150,21 +170,8 @@ def received(
     moved = 0
     for place in channels:
         proven = _proven(conn, who=who, place=place).scalar()
-        wanted = (
-            select(receipt.c.message)
-            .where(
-                receipt.c.workspace == workspace,
-                receipt.c.member == who,
-                receipt.c.channel == place,
-                NOT_ENDED,
-                receipt.c.stage == Stage.STORED.value,
-                receipt.c.event > after,
-                receipt.c.event <= min(through, proven or 0),
-            )
-            .order_by(receipt.c.event)
-            .limit(AT_ONCE)
-        )
-        for each in conn.execute(wanted).scalars().all():
+        upto = min(through, proven or 0)
+        for each in _stored(conn, place=workspace, who=who, where=place, after=after, through=upto).scalars():
             moved += move(conn, each, Stage.RECEIVED, at=at)
     return moved
 
@@ -193,7 +200,6 @@ def expire_one(conn: Connection, message: str, *, at: float) -> bool:
     row = get(conn, message)
     if row is None or row.stage not in WAITING_IN_LINE or row.expires_at is None or row.expires_at > at:
         return False
-    held = select(run.c.id).where(run.c.message == message, RUN_OPEN)
-    if conn.execute(held).first() is not None:
+    if _held(conn, wanted=message).first() is not None:
         return False
     return move(conn, message, Stage.EXPIRED, at=at, reason="nobody began it in time")

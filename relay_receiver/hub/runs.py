@@ -41,7 +41,23 @@ _by_request = Prepared(
     )
 )
 _open = Prepared(select(run).where(run.c.member == bindparam("who"), run.c.scope == bindparam("place"), RUN_OPEN))
+_lease = Prepared(select(receiver).where(receiver.c.member == bindparam("who"), receiver.c.scope == bindparam("place")))
+_by_id = Prepared(select(run).where(run.c.id == bindparam("wanted")))
 _insert = Prepared(insert(run))
+_end = Prepared(
+    update(run)
+    .where(run.c.id == bindparam("wanted"), run.c.state == bindparam("before"))
+    .values(
+        state=bindparam("over"),
+        outcome=bindparam("came_to"),
+        reason=bindparam("why"),
+        ended_at=bindparam("at"),
+        settled_by=bindparam("by"),
+        claim=bindparam("kept"),
+        freed_claim=bindparam("freed"),
+    )
+)
+_end_credentials = Prepared(delete(job_credential).where(job_credential.c.run == bindparam("of")))
 _insert_credential = Prepared(insert(job_credential))
 
 
@@ -138,9 +154,7 @@ def _find(conn: Connection, actor: Actor, ref: Ref, message: str | None) -> RunR
 
 
 def _need_holder(conn: Connection, actor: Actor, ref: Ref) -> Row[*tuple[Any, ...]]:
-    lease = conn.execute(
-        select(receiver).where(receiver.c.member == actor.id, receiver.c.scope == ref.scope)
-    ).one_or_none()
+    lease: Row[*tuple[Any, ...]] | None = _lease(conn, who=actor.id, place=ref.scope).one_or_none()
     if lease is None or lease.released or lease.holder != ref.holder or ref.fence not in {None, lease.fence}:
         raise Refusal(409, "fenced", "Another holder has the lease, or this fence is old; take the lease again.")
     return lease
@@ -206,7 +220,8 @@ def _open_anew(
         conn.execute(
             update(run).where(run.c.id == made, run.c.state == "freed").values(scope=ref.scope, **values, **cleared)
         )
-    return conn.execute(select(run).where(run.c.id == made)).one()
+    opened: RunRow = _by_id(conn, wanted=made).one()
+    return opened
 
 
 def tell_stage(conn: Connection, actor: Actor, ref: Ref, *, state: str, detail: str | None, at: float) -> Json:
@@ -290,16 +305,19 @@ def close(
     """
     freed = NOT_ACCEPTED in {state, outcome}
     over = "freed" if freed else "settled" if settled_by else "finished"
-    values = {
-        "state": over,
-        "outcome": NOT_ACCEPTED if freed else outcome or state,
-        "reason": reason,
-        "ended_at": at,
-        "settled_by": settled_by,
-        **({"claim": None, "freed_claim": row.claim} if freed else {}),
-    }
-    conn.execute(update(run).where(run.c.id == row.id, run.c.state == row.state).values(**values))
-    conn.execute(delete(job_credential).where(job_credential.c.run == row.id))
+    _end(
+        conn,
+        wanted=row.id,
+        before=row.state,
+        over=over,
+        came_to=NOT_ACCEPTED if freed else outcome or state,
+        why=reason,
+        at=at,
+        by=settled_by,
+        kept=None if freed else row.claim,
+        freed=row.claim if freed else row.freed_claim,
+    )
+    _end_credentials(conn, of=row.id)
     conn.info[AUTH_CHANGED] = True
     if row.message is None:
         return False

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, select, update
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,6 +16,7 @@ from relay_receiver.hub.auth import Actor, find
 from relay_receiver.hub.body import choice, optional_text, read_json
 from relay_receiver.hub.errors import Refusal, invalid, not_found, unauthorized
 from relay_receiver.hub.feed import published
+from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import Store
 from relay_receiver.hub.tables import message, subscription, workspace
 from relay_receiver.wire.cursor import Cursor
@@ -24,6 +25,15 @@ from relay_receiver.wire.limits import INBOX_EVENTS
 MESSAGE_CREATED = "message.created"
 MOST = 100
 """Subscriptions of a member."""
+
+_own = Prepared(
+    select(subscription).where(subscription.c.id == bindparam("wanted"), subscription.c.member == bindparam("who"))
+)
+_moved = Prepared(
+    update(subscription)
+    .where(subscription.c.id == bindparam("wanted"))
+    .values(number=bindparam("now"), tag=bindparam("its"))
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +98,7 @@ def acknowledge(conn: Connection, actor: Actor, key: str, cursor: Cursor, *, at:
     if events.check_cursor(conn, actor.workspace, cursor) == events.DIVERGED:
         raise Refusal(422, events.DIVERGED, "The cursor is not one of this hub's past; read the history.")
     moved = events.cursor_at(conn, actor.workspace, cursor.number)
-    conn.execute(update(subscription).where(subscription.c.id == key).values(number=moved.number, tag=moved.tag))
+    _moved(conn, wanted=key, now=moved.number, its=moved.tag)
     channels = actor.channels if found.channel is None else frozenset({found.channel})
     receipts.received(conn, actor.workspace, actor.id, channels, after=found.number, through=moved.number, at=at)
     return moved
@@ -100,8 +110,7 @@ def get(conn: Connection, actor: Actor, key: str) -> Subscription:
     Raises:
         Refusal: 404.
     """
-    wanted = select(subscription).where(subscription.c.id == key, subscription.c.member == actor.id)
-    row = conn.execute(wanted).one_or_none()
+    row = _own(conn, wanted=key, who=actor.id).one_or_none()
     if row is None:
         raise not_found("subscription")
     return Subscription(**row._mapping)  # noqa: SLF001 - Core's own API
