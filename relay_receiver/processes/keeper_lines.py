@@ -40,22 +40,28 @@ class Lines:
         return True
 
     def read(self, offset: int, after: int) -> tuple[bytes, int, int]:
-        """Some whole records from `offset` on that come after a number.
+        """Some whole records from `offset` on that come after a number; none only where there are none yet.
 
         Returns:
             The records, the offset behind them, and the number of the last one.
         """
+        while whole := self._whole(offset):
+            offset += len(whole)
+            if (last := _number(whole[whole.rfind(b"\n", 0, -1) + 1 :])) <= after:
+                continue
+            begin = 0
+            while _number(whole[begin : begin + 32]) <= after:
+                begin = whole.index(b"\n", begin) + 1
+            return whole[begin:], offset, last
+        return b"", offset, after
+
+    def _whole(self, offset: int) -> bytes:
         size = CHUNK
         while b"\n" not in (data := os.pread(self._file, size, offset)):
             if len(data) < size:
-                return b"", offset, after
+                return b""
             size *= 2
-        whole = data[: data.rfind(b"\n") + 1]
-        last = _number(whole[whole.rfind(b"\n", 0, -1) + 1 :])
-        begin = 0
-        while begin < len(whole) and _number(whole[begin : begin + 32]) <= after:
-            begin = whole.index(b"\n", begin) + 1
-        return whole[begin:], offset + len(whole), max(last, after)
+        return data[: data.rfind(b"\n") + 1]
 
     def cut(self, through: int) -> bool:
         """Drop lines up to a number, their turn being recorded elsewhere; False where the disk does not allow it."""
