@@ -67,12 +67,15 @@ def read_private(path: Path) -> bytes:
         raise
     except OSError as error:
         raise NotPrivate(f"{path} cannot be read: {error.strerror}.", code="not_private") from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise NotPrivate(f"{path} is not a regular file.", code="not_private")
         _check(path, found, mode=0o600)
-        return file.read()
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def short(text: str) -> str:
