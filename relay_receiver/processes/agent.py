@@ -151,7 +151,10 @@ class KeptAgent:
 
         Raises:
             ConnectionError: the keeper is gone: whether the agent got the line is unknown.
+            ValueError: it is more than one line.
         """
+        if b"\n" in line:
+            raise ValueError("only one line is sent at a time")
         if self._line is None or self._over:
             raise ConnectionError("the agent has ended")
         number = next(self._ids)
