@@ -10,6 +10,11 @@ UNCONFIGURED = "not_configured"
 STOPPED = "stopped"
 
 
+ASKED_LINES = 20
+"""Lines of a request, and of stderr, that a sheet shows in text; JSON has all."""
+CHANGED_LINES = 20
+
+
 def status_code(answer: Mapping[str, Any]) -> int:
     """The exit code of a status: 4 where a person is needed, 1 where nothing is configured."""
     if answer.get("state") == UNCONFIGURED:
@@ -63,13 +68,33 @@ def job(answer: Mapping[str, Any]) -> list[str]:
     lines += [
         f"{name}: {answer[name]}" for name in ("message", "author", "outcome", "error", "result") if answer.get(name)
     ]
+    if asked := answer.get("asked"):
+        lines += [f"asked by {asked.get('author')} at {asked.get('at')}:"]
+        lines += [f"  {line}" for line in str(asked.get("text")).splitlines()[:ASKED_LINES]]
     for event in answer.get("history") or []:
         before, after = event.get("from"), event.get("to")
         move = after if before in {None, after} else f"{before} -> {after}"
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
     lines += [f"evidence: {name}: {value}" for name, value in (answer.get("evidence") or {}).items()]
+    lines += _now(answer.get("now") or {})
     if answer.get("text"):
         lines += ["", *str(answer["text"]).splitlines()]
+    return lines
+
+
+def _now(now: Mapping[str, Any]) -> list[str]:
+    """What can be seen now of a job in flight."""
+    if not now:
+        return []
+    alive = ", ".join(str(each["pid"]) for each in now.get("processes") or []) or "none"
+    lines = [f"processes alive: {alive}"]
+    changed = now.get("changed") or []
+    count = now.get("changedCount") or 0
+    more = "" if now.get("directoryWhole", True) else " (the directory is too large to look at whole)"
+    lines.append(f"files changed in its directory since it began: {count}{more}")
+    lines += [f"  {each['modifiedAt']} {each['path']} ({each['size']} bytes)" for each in changed[:CHANGED_LINES]]
+    if now.get("stderr"):
+        lines += ["stderr, the last of it:", *(f"  {line}" for line in str(now["stderr"]).splitlines()[-ASKED_LINES:])]
     return lines
 
 

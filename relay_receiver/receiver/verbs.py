@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from relay_receiver.jobs.state import IN_FLIGHT
 from relay_receiver.processes import background, environment, identity
 from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import control
 from relay_receiver.receiver.target import Target, targets
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.message import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,18 +187,31 @@ def jobs(target: Target, *, limit: int = 50, open_only: bool = False) -> dict[st
 
 
 def job(target: Target, job_id: str) -> dict[str, Any]:
-    """One job whole, with its history and evidence."""
+    """The evidence sheet: one job whole, its history, what was kept, and for one in flight what can be seen now."""
     try:
-        return control.call(target.runtime, "job", id=job_id)
+        sheet = control.call(target.runtime, "job", id=job_id)
+        directory = control.call(target.runtime, "status")["directory"]
     except control.NotRunning:
         from relay_receiver.receiver import views
 
-        sheet = _on_journal(target, lambda conn, _: views.job_sheet(conn, job_id))
-        if sheet is None:
+        found = _on_journal(target, lambda conn, binding: (views.job_sheet(conn, job_id), binding.directory))
+        if found[0] is None:
             raise RelayError(
                 f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs"
             ) from None
+        sheet, directory = found
+    if sheet["state"] not in {state.value for state in IN_FLIGHT}:
         return sheet
+    from relay_receiver.receiver import evidence
+
+    now = evidence.gather(
+        directory=Path(directory),
+        spool=target.folder / "spool",
+        key=sheet["key"],
+        keeper=sheet["keeper"],
+        since=None if sheet["submittedAt"] is None else seconds(sheet["submittedAt"]),
+    )
+    return {**sheet, "now": now}
 
 
 def cancel(target: Target, job_id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import JobState
 from relay_receiver.journal import chain as chains
-from relay_receiver.journal import jobs
+from relay_receiver.journal import jobs, messages
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.situation import Situation
@@ -60,8 +60,17 @@ def job_sheet(conn: Connection, job_id: str) -> dict[str, Any] | None:
         {"at": iso(event.at), "from": event.source, "to": event.target, "who": event.who, "why": event.why}
         for event in jobs.events(conn, job_id)
     ]
-    evidence = json.loads(job.evidence) if job.evidence else None
-    return {**job_view(job, whole=True), "history": history, "evidence": evidence}
+    asked = messages.get(conn, job.message)
+    return {
+        **job_view(job, whole=True),
+        "asked": None
+        if asked is None
+        else {"author": asked.author.name, "at": asked.created_at, "text": asked.content},
+        "key": f"{job.id}.{job.attempt}",
+        "keeper": job.keeper,
+        "history": history,
+        "evidence": json.loads(job.evidence) if job.evidence else None,
+    }
 
 
 def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
