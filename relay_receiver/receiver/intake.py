@@ -112,7 +112,6 @@ class Intake:
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
         self._unsaid = self._unsaid or bool(batch.events)
         if self._unsaid and parts.binding.subscription is not None and not self._own(arrived, batch):
-            self._unsaid = False
             await self._acknowledge(feed, parts.binding.subscription, batch.cursor)
         if arrived or cancels:
             self._changed()

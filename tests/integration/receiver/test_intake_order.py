@@ -197,3 +197,14 @@ def test_what_arrives_twice_is_one_job(tmp_path: Path) -> None:
     for _ in range(2):
         bench.journal.write_now(messages.intake, [message(1)], cursor="1.aa", watermark=1, at=1.0)
     assert bench.jobs() == {"m1": "queued"}
+
+
+def test_what_the_agent_said_itself_is_stored_at_once_and_acknowledged_with_what_comes_next(
+    tmp_path: Path, feed: type[ScriptedFeed]
+) -> None:
+    bench = Bench(tmp_path)
+    own = event(2, kind="result", author={"id": "a_me", "name": "me", "kind": "agent"}, to="human")
+    feed.script = [batch(event(1)), batch(own), batch(event(3))]
+    asyncio.run(at_work(bench, lambda: len(feed.acknowledged) == 2))
+    assert feed.acknowledged == [("s1", "1.aa"), ("s1", "3.aa")]
+    assert bench.journal.read_now(messages.known, "m2", 2)
