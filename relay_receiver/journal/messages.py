@@ -93,6 +93,14 @@ def newest(conn: Connection) -> Message | None:
     return None if row is None else _message(row)
 
 
+def used_bytes(conn: Connection) -> int:
+    """What the journal's rows and indexes take on the disk, in bytes; pages that pruning freed are not counted."""
+    pages, free, size = (
+        int(conn.execute(text(f"PRAGMA {name}")).scalar_one()) for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
 def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most: int = 500) -> int:
     """Forget old messages, with the ended jobs that they made; how many rows went. Call again until it is 0.
 

@@ -23,8 +23,14 @@ PRUNE_EVERY = 500
 """Messages between two looks for what may be pruned."""
 POSITION_SECONDS = 600.0
 """A cursor without a message is committed at most this often; an idle channel has none."""
-CONTEXT_COUNT = 4096
-CONTEXT_SECONDS = 3600.0
+JOURNAL_BYTES = 1024 * 1024 * 1024
+"""The journal's bound; past it nothing is taken in until jobs that end have made room."""
+ROOM_BYTES = 8 * 1024 * 1024
+"""Characters that arrive between two looks at the journal's size."""
+FULL = "The journal has reached its bound of 1 GiB: nothing is taken in until jobs that wait have ended."
+FULL_SECONDS = 10.0
+CONTEXT_COUNT = 1000
+CONTEXT_SECONDS = 0.0
 """What is neither among the newest `CONTEXT_COUNT` messages nor younger than this is pruned."""
 
 
@@ -40,6 +46,7 @@ class Intake:
         self._healed = healed
         self._healing = False
         self._since_prune = 0
+        self._since_room = 0
         self._unsaid = False
         """Something is stored that is not acknowledged yet."""
         self._position_at = parts.boot()
@@ -105,6 +112,7 @@ class Intake:
             self._lease.renew_soon()
         await self._lease.held.wait()
         arrived, cancels = self._parse(batch.events)
+        await self._room(arrived)
         due = batch.cursor != parts.binding.cursor and parts.boot() - self._position_at > POSITION_SECONDS
         if arrived or cancels or due:
             self._position_at = parts.boot()
@@ -145,11 +153,28 @@ class Intake:
                 self._parts.log.warning("event not understood", extra={"number": event.get("id"), "why": str(error)})
         return arrived, cancels
 
+    async def _room(self, arrived: Sequence[Message]) -> None:
+        """Take nothing more in while the journal is at its bound: the hub keeps what is not acknowledged (P8)."""
+        self._since_room += sum(len(each.content) for each in arrived)
+        if self._since_room < ROOM_BYTES:
+            return
+        parts = self._parts
+        while await parts.journal.read(messages.used_bytes) > JOURNAL_BYTES:
+            await self._forget()
+            parts.situation.last_error = FULL
+            parts.log.warning("journal full", extra={"bytes": JOURNAL_BYTES})
+            await asyncio.sleep(FULL_SECONDS)
+        if parts.situation.last_error == FULL:
+            parts.situation.last_error = None
+        self._since_room = 0
+
     async def _prune(self, arrived: int) -> None:
         self._since_prune += arrived
-        if self._since_prune < PRUNE_EVERY:
-            return
-        self._since_prune = 0
+        if self._since_prune >= PRUNE_EVERY:
+            self._since_prune = 0
+            await self._forget()
+
+    async def _forget(self) -> None:
         parts = self._parts
         pruned = 1
         while pruned:

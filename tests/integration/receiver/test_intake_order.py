@@ -192,6 +192,31 @@ def test_a_failing_acknowledgement_is_made_good_by_the_next(tmp_path: Path, feed
     assert feed.acknowledged == [("s1", "2.aa")]
 
 
+def test_a_full_journal_takes_nothing_in_until_there_is_room(
+    tmp_path: Path, feed: type[ScriptedFeed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intakes, "ROOM_BYTES", 0)
+    monkeypatch.setattr(intakes, "FULL_SECONDS", 0.001)
+    monkeypatch.setattr(intakes, "JOURNAL_BYTES", 1)
+    bench = Bench(tmp_path)
+    feed.script = [batch(event(1))]
+
+    async def scenario() -> None:
+        lease = Lease(bench.parts, state=lambda: "ready", reconcile=lambda _: None)
+        lease.held.set()
+        task = asyncio.create_task(Intake(bench.parts, lease, changed=lambda: None).run())
+        await bench.until(lambda: bench.parts.situation.last_error == intakes.FULL)
+        assert stored(bench) == set()
+        assert feed.acknowledged == []
+        monkeypatch.setattr(intakes, "JOURNAL_BYTES", 2**40)
+        await bench.until(lambda: feed.acknowledged)
+        assert bench.parts.situation.last_error is None
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(scenario())
+
+
 def test_what_arrives_twice_is_one_job(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     for _ in range(2):
