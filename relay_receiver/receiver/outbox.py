@@ -54,7 +54,7 @@ class Outbox:
         except HubError as error:
             if error.status in _FOR_LATER or error.status >= 500:
                 return self._later(error)
-            if error.code == "unknown_run" and job.run_claim is not None:
+            if job.run_claim is not None and _is_no_run_any_more(error):
                 return await self._without_run(job)
             return await self._refused(job, error)
         self._said()
@@ -170,8 +170,8 @@ class Outbox:
         )
 
     async def _without_run(self, job: Job) -> Posted:
-        """The hub was restored and has forgotten the run: the result stands by itself, under the same operation id."""
-        self._parts.log.warning("run forgotten by the hub", extra={"job": job.id})
+        """The hub has no run of it any more: the result stands by itself, under the same operation id."""
+        self._parts.log.warning("no run at the hub", extra={"job": job.id})
         await self._parts.write(jobs.run_closed, job.id)
         body = None if job.body is None else results.without_run(job.body)
         return await self.post(await self._parts.write(jobs.set_columns, job.id, body=body))
@@ -210,3 +210,9 @@ class Outbox:
     def _said(self) -> None:
         self._ladder.succeeded()
         self._parts.situation.unauthorized = False
+
+
+def _is_no_run_any_more(error: HubError) -> bool:
+    """A restored hub has forgotten the run; or a person freed it to have the work done, and here it is done."""
+    freed = error.code == "run_settled" and error.data.get("outcome") == "not-accepted"
+    return freed or error.code == "unknown_run"
