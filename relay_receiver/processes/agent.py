@@ -12,7 +12,7 @@ from typing import Any, Self
 from relay_receiver.processes.command import KeeperLost
 from relay_receiver.processes.ending import End, end_child
 from relay_receiver.processes.kept import LOOK_SECONDS, Kept
-from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect
+from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect, started
 from relay_receiver.processes.spool import quarantine
 
 DYING_SECONDS = 1.0
@@ -112,13 +112,12 @@ class KeptAgent:
         order = Order(
             kind="agent", key=key, argv=argv, environment=environment, directory=directory, spool=spool, runtime=runtime
         )
-        line = await launcher.launch(order)
-        told = await line.answer("started", "refused")
-        if told is not None and told["t"] == "started":
+        if (answer := await started(launcher, order)) is None:
+            raise KeeperLost(f"the keeper of {key} ended before it said whether its program started")
+        line, told = answer
+        if told["t"] == "started":
             return cls(line, key=key, spool=spool, identity=told["identity"])
         await line.close()
-        if told is None:
-            raise KeeperLost(f"the keeper of {key} ended before it said whether its program started")
         raise AgentRefused(told["reason"], told["code"])
 
     @classmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 from relay_receiver.processes import spool as spools
 from relay_receiver.processes.ending import End, living
 from relay_receiver.processes.kept import LOOK_SECONDS, Kept
-from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect
+from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect, started
 
 
 class KeeperLost(Exception):  # noqa: N818 - it says what happened
@@ -89,24 +89,23 @@ async def run(
         LauncherLost: nothing was started.
         KeeperLost: the keeper died before it said whether it started, and that cannot be proven otherwise.
     """
-    line = await launcher.launch(
-        Order(
-            kind="command",
-            key=key,
-            argv=argv,
-            environment=environment,
-            directory=directory,
-            stdin=stdin,
-            spool=spool,
-            runtime=runtime,
-        )
+    order = Order(
+        kind="command",
+        key=key,
+        argv=argv,
+        environment=environment,
+        directory=directory,
+        stdin=stdin,
+        spool=spool,
+        runtime=runtime,
     )
-    told = await line.answer("started", "refused")
-    if told is not None and told["t"] == "started":
-        return KeptCommand(line, key=key, spool=spool, identity=told["identity"])
-    await line.close()
-    if told is not None and told["code"] != "claimed":
-        return NotStarted(code=told["code"], reason=told["reason"])
+    if (answer := await started(launcher, order)) is not None:
+        line, told = answer
+        if told["t"] == "started":
+            return KeptCommand(line, key=key, spool=spool, identity=told["identity"])
+        await line.close()
+        if told["code"] != "claimed":
+            return NotStarted(code=told["code"], reason=told["reason"])
     match await recover(key, spool=spool, runtime=runtime):
         case Lost(reason=reason):
             raise KeeperLost(reason)

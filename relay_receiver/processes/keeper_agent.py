@@ -34,7 +34,9 @@ class AgentKeeper(Keeper):
         self._paused = False
 
     def begin(self) -> bool:
-        """Start the agent with an empty spool; never beside one of the same name that still lives."""
+        """Start the agent with an empty spool; never beside one of the same name that still lives, nor for nobody."""
+        if self.connections[0].take() is None:
+            return False
         try:
             _see_nobody_at(self.order["socket"])
             files.remove(self.path("end"))

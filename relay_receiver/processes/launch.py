@@ -175,6 +175,13 @@ class Launcher:
             raise
         return Line(reader, writer)
 
+    async def distrust(self) -> None:
+        """An order had no answer: end it at once, so that the next order goes to another one."""
+        async with self._lock:
+            if self._process is not None:
+                self._process.kill()
+            await self.close()
+
     async def close(self) -> None:
         """End it; keepers live on."""
         if self._socket is not None:
@@ -187,6 +194,21 @@ class Launcher:
             except subprocess.TimeoutExpired:
                 process.kill()
                 await asyncio.to_thread(process.wait)
+
+
+async def started(launcher: Launcher, order: Order) -> tuple[Line, dict[str, Any]] | None:
+    """Have a keeper start its child: the line to it, and whether it `started` or is `refused`. None without an answer.
+
+    Raises:
+        LauncherLost: nothing was started.
+    """
+    line = await launcher.launch(order)
+    told = await line.answer("started", "refused")
+    if told is not None:
+        return line, told
+    await line.close()
+    await launcher.distrust()
+    return None
 
 
 async def connect(runtime: Path, key: str) -> Line | None:

@@ -1,11 +1,11 @@
-"""The launcher: a small single-threaded program that forks keepers, so that a hand-over costs about a millisecond.
+"""The launcher: a small single-threaded program that forks keepers, each before it is needed.
 
-Run as `python -I -S launcher.py FD`. Over the unix socket FD it gets one frame for each keeper: four bytes of
-length with one descriptor beside them, then that many bytes of JSON. It ends on EOF, when its receiver is gone;
-its keepers live on in sessions of their own. Standard library only.
+Run as `python -I -S launcher.py FD`. From the unix socket FD the keeper that waits reads one frame, its order: four
+bytes of length with one descriptor beside them, then that many bytes of JSON. Only then is the next one forked, so
+that one at a time reads. Launcher and waiting keeper end on EOF, when the receiver is gone, and with each other;
+keepers that have an order live on in sessions of their own. Standard library only.
 """
 
-import errno
 import gc
 import json
 import os
@@ -29,7 +29,6 @@ def _load() -> tuple[Keep, Fault]:
     sys.path.remove(root)
 
     def keep(order: bytes, born_with: socket.socket) -> None:
-        os.setsid()
         found = json.loads(order)
         kind = CommandKeeper if found["kind"] == "command" else AgentKeeper
         kind(found, born_with).run()
@@ -49,10 +48,38 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _refuse(born_with: socket.socket, error: OSError) -> None:
-    code = errno.errorcode.get(error.errno or 0, "error")
-    told = {"t": "refused", "code": code, "reason": f"no process for it: {error.strerror}"}
-    born_with.sendall(json.dumps(told).encode() + b"\n")
+def _serve(connection: socket.socket, taken: int, keep: Keep) -> None:
+    """Wait for an order in a session of its own, say that it is taken, and carry it out."""
+    os.setsid()
+    head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
+    if not descriptors:
+        return
+    born_with = socket.socket(fileno=descriptors[0])
+    head += _exactly(connection, 4 - len(head))
+    order = _exactly(connection, int.from_bytes(head, "big"))
+    if not order:
+        return
+    connection.close()
+    os.write(taken, b"1")
+    os.close(taken)
+    keep(order, born_with)
+
+
+def _fork(connection: socket.socket, keep: Keep, fault: Fault) -> bool:
+    """Fork a keeper, and wait until it has an order; False where it ended without one."""
+    reader, writer = os.pipe()
+    fault("launcher.fork.before")
+    if os.fork() == 0:
+        try:
+            os.close(reader)
+            _serve(connection, writer, keep)
+        finally:
+            os._exit(0)
+    fault("launcher.fork.after")
+    os.close(writer)
+    taken = os.read(reader, 1)
+    os.close(reader)
+    return bool(taken)
 
 
 def main() -> None:
@@ -60,31 +87,10 @@ def main() -> None:
     keep, fault = _load()
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
-        if not descriptors:
-            return
-        with socket.socket(fileno=descriptors[0]) as born_with:
-            rest = _exactly(connection, 4 - len(head)) if len(head) < 4 else b""
-            order = _exactly(connection, int.from_bytes(head + rest, "big"))
-            if not order:
-                return
-            fault("launcher.fork.before")
-            try:
-                child = os.fork()
-            except OSError as error:
-                _refuse(born_with, error)
-                continue
-            if child == 0:
-                try:
-                    connection.close()
-                    keep(order, born_with)
-                finally:
-                    os._exit(0)
-            fault("launcher.fork.after")
+    while _fork(connection, keep, fault):
+        pass
 
 
 if __name__ == "__main__":
