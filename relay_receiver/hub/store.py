@@ -5,7 +5,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +72,7 @@ class Store:
         self._listeners: list[OnCommit] = []
         self._auth_listeners: list[Callable[[], None]] = []
         self._reading = threading.Lock()
+        self._closing = False
         self._thread = threading.Thread(target=self._work, name="hub-writer", daemon=True)
         self._thread.start()
 
@@ -142,40 +143,27 @@ class Store:
             return fn(self._reader, *args, **kwargs)
 
     def _work(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group = [first]
-            last = False
-            patient = first.soon
-            until = time.monotonic() + SOON_SECONDS
-            while len(group) < GROUP:
-                try:
-                    more = self._queue.get(timeout=max(0.0, until - time.monotonic()) if patient else 0)
-                except queue.Empty:
-                    break
-                if more is None:
-                    last = True
-                    break
-                group.append(more)
-                patient = patient and more.soon
-            self._commit(group)
-            if last:
-                return
+        while not self._closing and (first := self._queue.get()) is not None:
+            self._commit(first)
 
-    def _commit(self, group: list[_Write]) -> None:
+    def _commit(self, first: _Write) -> None:
         info = self._writer.info
         info[FRESH] = []
         info.pop(AUTH_CHANGED, None)
+        group = [first]
         try:
             with self._writer.begin():
-                if len(group) == 1:
-                    group[0].result = group[0].call(self._writer)
+                if self._queue.empty() and not first.soon:
+                    first.result = first.call(self._writer)
                 else:
-                    for write in group:
+                    self._savepoint(first)
+                    for write in self._more(patient=first.soon):
+                        group.append(write)
                         self._savepoint(write)
                 for write in group:
                     faultpoint.hit("hub", write.name, "before")
         except Refusal as refusal:
-            group[0].error = refusal
+            first.error = refusal
             info[FRESH] = []
         except Exception as error:  # noqa: BLE001 - whatever it was, every waiter is told and the writer goes on
             _fail(group, error)
@@ -183,6 +171,25 @@ class Store:
         for write in group:
             faultpoint.hit("hub", write.name, "after")
         self._announce(group, info[FRESH], auth=AUTH_CHANGED in info)
+
+    def _more(self, *, patient: bool) -> Iterator[_Write]:
+        """What else belongs into this transaction: all that waits.
+
+        Args:
+            patient: only writes that nobody waits for came so far: they are done already, and a moment is left for
+                another one to be committed with.
+        """
+        until = time.monotonic() + SOON_SECONDS
+        for _ in range(GROUP - 1):
+            try:
+                more = self._queue.get(timeout=max(0.0, until - time.monotonic()) if patient else 0)
+            except queue.Empty:
+                return
+            if more is None:
+                self._closing = True
+                return
+            patient = patient and more.soon
+            yield more
 
     def _savepoint(self, write: _Write) -> None:
         """Run one of several writes so that its failure undoes nothing but itself."""
