@@ -23,6 +23,7 @@ from relay_receiver.processes import keeper_faults as faults
 from relay_receiver.processes import keeper_files as files
 from relay_receiver.processes.keeper_connection import CHUNK, Connection, Json
 from relay_receiver.processes.keeper_family import Family
+from relay_receiver.processes.keeper_receivers import Receivers
 
 if TYPE_CHECKING:
     import subprocess
@@ -56,8 +57,8 @@ class Keeper:
         self.stderr = bytearray()
         self.overflow = False
         self.selector = selectors.DefaultSelector()
-        self.connections: list[Connection] = []
-        self.listener: socket.socket | None = None
+        self.receivers = Receivers(self.selector, order["socket"], on_order=self.on_order, fill=self.fill)
+        self.receivers.add(born_with)
         self.record = -1
         """The file that says who keeper and child are."""
         self._signals: list[tuple[float, int]] = []
@@ -69,7 +70,6 @@ class Keeper:
         self.written = False
         """Its end is on the disk."""
         self._write_at = 0.0
-        self._add(born_with)
 
     def path(self, what: str) -> str:
         """A file of this child in the spool."""
@@ -101,7 +101,7 @@ class Keeper:
         with contextlib.suppress(OSError):  # it is found by the nonce in the first line
             files.write_all(self.record, identity)
         faults.hit("keeper.started.before")
-        self.tell({"t": "started", "identity": identity.decode()})
+        self.receivers.tell({"t": "started", "identity": identity.decode()})
         return identity.decode()
 
     def hear(self, stream: Pipe, take: Callable[[], None]) -> None:
@@ -166,66 +166,13 @@ class Keeper:
 
     # Receivers.
 
-    def listen(self) -> None:
-        """Let later receivers attach.
-
-        Raises:
-            OSError: there is no socket.
-        """
-        path = self.order["socket"]
-        files.remove(path)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
-        try:
-            self.listener.bind(path)
-        finally:
-            os.umask(before)
-        self.listener.listen(8)
-        self.listener.setblocking(False)
-        self.selector.register(self.listener, selectors.EVENT_READ, self._on_connect)
-
-    def _on_connect(self) -> None:
-        with contextlib.suppress(OSError):
-            if self.listener is not None:
-                self._add(self.listener.accept()[0])
-
-    def _stop_listening(self) -> None:
-        """Leave the socket's place to the keeper that comes next, before a receiver hears that this one is done."""
-        if self.listener is not None:
-            self.selector.unregister(self.listener)
-            files.remove(self.order["socket"])
-            self.listener.close()
-            self.listener = None
-
-    def _add(self, sock: socket.socket) -> None:
-        connection = Connection(sock)
-        self.connections.append(connection)
-        self.selector.register(sock, selectors.EVENT_READ, lambda: self._on_receiver(connection))
-
-    def drop(self, connection: Connection) -> None:
-        """A receiver goes."""
-        if connection in self.connections:
-            self.connections.remove(connection)
-            self.selector.unregister(connection.socket)
-            connection.close()
-
-    def _on_receiver(self, connection: Connection) -> None:
-        orders = connection.take()
-        if orders is None:
-            self.drop(connection)
-        for order in orders or ():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                self.on_order(connection, order)
-
     def on_order(self, connection: Connection, order: Json) -> None:  # noqa: ARG002 - an agent's keeper answers it
         """Do what a receiver wants."""
         if order["op"] == "kill":
             self.stop(float(order["grace"]))
 
-    def tell(self, message: Json) -> None:
-        """Say something to every receiver."""
-        for connection in self.connections:
-            connection.say(message)
+    def fill(self, connection: Connection) -> None:
+        """Queue more for a receiver that has read what was queued."""
 
     def refuse(self, error: Exception, code: str = "") -> None:
         """Tell that nothing was started, and why."""
@@ -233,26 +180,7 @@ class Keeper:
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror + (f": {os.fsdecode(error.filename)}" if error.filename else "")
         code = code or errno.errorcode.get(getattr(error, "errno", None) or 0, "error")
-        self.tell({"t": "refused", "code": code, "reason": reason})
-
-    def fill(self, connection: Connection) -> None:
-        """Queue more for a receiver that has read what was queued."""
-
-    def _flush(self) -> None:
-        for connection in list(self.connections):
-            there = connection.give()
-            while there and not connection.outgoing:
-                self.fill(connection)
-                if not connection.outgoing:
-                    break
-                there = connection.give()
-            if not there:
-                self.drop(connection)
-                continue
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.outgoing else 0)
-            key = self.selector.get_key(connection.socket)
-            if key.events != events:
-                self.selector.modify(connection.socket, events, key.data)
+        self.receivers.tell({"t": "refused", "code": code, "reason": reason})
 
     # Its life.
 
@@ -270,10 +198,8 @@ class Keeper:
             while not self._tick():
                 self._turn(self.wait())
         until = time.monotonic() + LAST_WORDS_SECONDS
-        self._flush()
-        while any(connection.outgoing for connection in self.connections) and time.monotonic() < until:
+        while self.receivers.flush() and time.monotonic() < until:
             self._turn(until - time.monotonic())
-            self._flush()
 
     def _wake_on_signals(self) -> None:
         """A signal of the terminal or of a shutdown ends nothing here; the end of a process is looked at at once."""
@@ -298,7 +224,7 @@ class Keeper:
 
     def _turn(self, timeout: float | None) -> None:
         """Take one round of events."""
-        self._flush()
+        self.receivers.flush()
         for key, _ in self.selector.select(timeout):
             now = self.selector.get_map().get(key.fd)
             if now is not None and now.fileobj is key.fileobj:
@@ -366,7 +292,7 @@ class Keeper:
             self._write_at = time.monotonic() + ROOM_SECONDS
             return
         self.written = True
-        self._stop_listening()
+        self.receivers.stop_listening()
         self.ended()
 
     def before_end(self) -> None:
@@ -378,7 +304,7 @@ class Keeper:
 
     def ended(self) -> None:
         """The end is on the disk: tell it."""
-        self.tell({"t": "ended"})
+        self.receivers.tell({"t": "ended"})
 
 
 def _waiting(stream: Pipe | None) -> int:

@@ -35,7 +35,7 @@ class AgentKeeper(Keeper):
 
     def begin(self) -> bool:
         """Start the agent with an empty spool; never beside one of the same name that still lives, nor for nobody."""
-        if self.connections[0].take() is None:
+        if self.receivers.connections[0].take() is None:
             return False
         try:
             _see_nobody_at(self.order["socket"])
@@ -43,13 +43,13 @@ class AgentKeeper(Keeper):
             self.record = files.create(self.path("keeper"), exclusive=False)
             files.write_all(self.record, self.family.identity())
             self.lines = Lines(self.path("lines"))
-            self.listen()
+            self.receivers.listen()
             self.start()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self.refuse(error)
             return False
         self._identity = self.started()
-        self.connections[0].offset = 0
+        self.receivers.connections[0].offset = 0
         return True
 
     # From the agent.
@@ -142,11 +142,11 @@ class AgentKeeper(Keeper):
 
     def _attach(self, connection: Connection, after: int) -> None:
         """Let this receiver read on after a number; one that was attached before is told and dropped."""
-        for other in list(self.connections):
+        for other in list(self.receivers.connections):
             if other is not connection and other.offset is not None:
                 other.say({"t": "displaced"})
                 other.give()
-                self.drop(other)
+                self.receivers.drop(other)
         connection.offset, connection.after = 0, after
         connection.say({"t": "attached", "identity": self._identity, "last": self.lines.number})
 
@@ -162,7 +162,7 @@ class AgentKeeper(Keeper):
 
     def _cut(self, through: int) -> None:
         if self.lines.cut(through):
-            for connection in self.connections:
+            for connection in self.receivers.connections:
                 if connection.offset is not None:
                     connection.offset = 0
                     connection.after = max(connection.after, through)
@@ -171,7 +171,7 @@ class AgentKeeper(Keeper):
 
     def wait(self) -> float | None:
         """Seconds until there is something to do without an event; ends an agent that nobody wants any more."""
-        if any(connection.offset is not None for connection in self.connections):
+        if any(connection.offset is not None for connection in self.receivers.connections):
             self._alone_since = None
         else:
             self._alone_since = self._alone_since or time.monotonic()

@@ -42,7 +42,7 @@ class CommandKeeper(Keeper):
         faults.hit("keeper.claim.linked")
         try:
             files.sync_directory(self.spool)
-            self.listen()
+            self.receivers.listen()
             self.start()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             files.remove(self.path("claim"))
