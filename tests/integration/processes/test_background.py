@@ -1,6 +1,7 @@
 """Programs in the background: ready when they say so, stopped until gone."""
 
 import os
+import select
 import signal
 import stat
 import subprocess
@@ -23,6 +24,7 @@ word = sys.argv[1]
 if word == "ready":
     told = {"state": "ready", "session": os.getsid(0) == os.getpid(), "reported": "RELAY_REPORT_FD" in os.environ}
     told["open"] = [n for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}") and int(n) > 2]
+    told["inheritable"] = [n for n in told["open"] if os.get_inheritable(int(n))]
     told["directory"], told["stdin"] = os.getcwd(), os.readlink("/proc/self/fd/0")
     report(told)
     report({"said": "twice"})
@@ -73,6 +75,7 @@ def test_it_reports_once_it_is_ready_and_has_nothing_of_ours(tmp_path: Path) -> 
             "state": "ready",
             "session": True,
             "reported": False,
+            "inheritable": [],
             "directory": "/",
             "stdin": "/dev/null",
         }
@@ -140,4 +143,7 @@ def test_a_stop_that_is_not_heard_says_so_after_its_grace(started: ProcessIdenti
 def test_a_stop_never_ends_what_only_has_the_number(started: ProcessIdentity) -> None:
     other = ProcessIdentity(pid=started.pid, started=started.started - 5.0, boot=started.boot)
     assert background.stop(other, grace=0.2)
+    descriptor = os.pidfd_open(started.pid)
+    assert select.select([descriptor], [], [], 0.3)[0] == []
+    os.close(descriptor)
     assert life(started) is Life.ALIVE
