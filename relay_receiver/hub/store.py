@@ -173,14 +173,15 @@ class Store:
         self._announce(group, info[FRESH], auth=AUTH_CHANGED in info)
 
     def _more(self, *, patient: bool) -> Iterator[_Write]:
-        """What else belongs into this transaction: all that waits.
+        """What else belongs into this transaction: all that waits when it begins.
 
         Args:
             patient: only writes that nobody waits for came so far: they are done already, and a moment is left for
                 another one to be committed with.
         """
         until = time.monotonic() + SOON_SECONDS
-        for _ in range(GROUP - 1):
+        waiting = min(self._queue.qsize(), GROUP - 1)
+        while patient or waiting > 0:
             try:
                 more = self._queue.get(timeout=max(0.0, until - time.monotonic()) if patient else 0)
             except queue.Empty:
@@ -188,7 +189,9 @@ class Store:
             if more is None:
                 self._closing = True
                 return
-            patient = patient and more.soon
+            waiting -= 1
+            if patient and not more.soon:
+                patient, waiting = False, min(self._queue.qsize(), GROUP - 1)
             yield more
 
     def _savepoint(self, write: _Write) -> None:
