@@ -35,7 +35,7 @@ async def reconcile(parts: Parts, runner: Runner, run: dict[str, Any] | None) ->
 
 async def _open_at_hub(parts: Parts, runner: Runner, run: dict[str, Any]) -> None:
     job = await parts.journal.read(jobs.get, str(run.get("requestId")))
-    if job is None:
+    if job is None or not _is_ours(parts, job, run):
         parts.situation.foreign_run = run
         parts.log.warning(
             "a run that this journal does not know is open at the hub", extra={"run": run.get("requestId")}
@@ -48,6 +48,22 @@ async def _open_at_hub(parts: Parts, runner: Runner, run: dict[str, Any]) -> Non
         await parts.write(jobs.run_closed, job.id, claim=run.get("claim"))
     elif run.get("cancelRequested") and job.state in AT_THE_AGENT and job.cancel is None:
         await runner.cancel(job.id, "the requester")
+
+
+def _is_ours(parts: Parts, job: Job, run: dict[str, Any]) -> bool:
+    """Whether this journal knows what became of the run. Job ids are the same on every machine; holders are not.
+
+    What another holder has begun may be at its agent now: freeing it would run it twice.
+    """
+    holder = run.get("holderId")
+    if holder == parts.binding.holder:
+        return True
+    if holder != job.holder:
+        return False
+    # Begun by this journal before it was adopted. A copy of it may have gone on, but not behind what is known here.
+    if job.state is JobState.QUEUED:
+        return run.get("claim") == job.run_claim
+    return bool(job.attempt >= int(run.get("attempt") or 0))
 
 
 async def _closed_at_hub(parts: Parts, runner: Runner) -> None:

@@ -21,6 +21,10 @@ async def recover(parts: Parts, hand: Hand, watch: Watch) -> None:
             await watch.finished(found)
         case StillRunning(execution=execution, keeper=keeper):
             await _attached(parts, hand, Accepted(execution=execution, keeper=keeper))
+        case NeverStarted() if job.holder != parts.binding.holder:
+            # The journal was copied or restored since: where it comes from, it may have started.
+            if job.state is not JobState.UNKNOWN:
+                await hand.lose("this journal was adopted while the job was at the agent that it was copied from")
         case NeverStarted(proof=proof):
             await hand.requeue(JobEvent.RETRY, who="receiver", why=f"never started: {proof}")
         case Unprovable(reason=reason, evidence=evidence, suggestion=suggestion):
