@@ -86,6 +86,6 @@ def translate(error: exc.DBAPIError | sqlite3.Error, path: object) -> JournalErr
         return JournalCorrupt(
             f"The file {path} is damaged, or is no journal: {cause}.",
             code="journal_corrupt",
-            hint="Move it aside and restore a backup, then run: relay receiver adopt",
+            hint="Move it aside, then restore a backup and relay receiver adopt, or else relay receiver configure",
         )
     return JournalError(f"The journal {path} refused a change: {cause}.", code="journal_refused")

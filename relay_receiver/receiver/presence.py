@@ -4,9 +4,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.processes import files
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.wire.errors import RelayError
 
 DECLARATION = "declaration.json"
 RENEW_SECONDS = 45.0
@@ -31,5 +31,5 @@ async def _ping(parts: Parts, path: Path) -> None:
                 parts.binding.channel, rev=int(answer.get("rev", 0)), mode=declared["mode"], text=declared["text"]
             )
             files.write_private(path, json.dumps({**declared, "rev": answer["rev"]}).encode())
-    except (HubAway, HubError, OSError, ValueError, KeyError, TypeError) as error:
+    except (RelayError, OSError, ValueError, KeyError, TypeError) as error:
         parts.log.info("declaration not renewed", extra={"why": str(error)})

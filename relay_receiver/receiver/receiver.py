@@ -30,8 +30,9 @@ from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts, adapter_binding
 from relay_receiver.receiver.reconcile import reconcile
 from relay_receiver.receiver.runner import Runner
-from relay_receiver.receiver.situation import Situation
+from relay_receiver.receiver.situation import Fault, Situation
 from relay_receiver.receiver.spoken import Spoken
+from relay_receiver.wire.errors import RelayError
 
 GRACE_SECONDS = 30.0
 """How long `stop` waits for the job in hand before it interrupts it."""
@@ -39,6 +40,8 @@ LAST_WORDS_SECONDS = 10.0
 """How long a stopping receiver tries to confirm an interrupt and to post what it came to."""
 HEALTHY_SECONDS = 60.0
 """A loop that ran this long before it failed starts its back-off anew."""
+MENDED_SECONDS = 10.0
+"""A loop that failed and then ran this long has got over it."""
 JOURNAL = "journal.sqlite3"
 
 
@@ -67,7 +70,11 @@ class Receiver:
         try:
             binding = journal.read_now(bindings.get)
             if binding is None:
-                raise LookupError("the journal holds no binding")
+                raise RelayError(
+                    f"The journal {journal.path} is empty: it holds no binding.",
+                    code="not_configured",
+                    hint="relay receiver configure",
+                )
             launcher = Launcher()
             await launcher.start()
             try:
@@ -122,12 +129,15 @@ class Receiver:
             await control.open()
             self._hear_signals()
             loops = [
-                tasks.create_task(self._for_life("lease", lease.run), name="lease"),
-                tasks.create_task(self._for_life("intake", intake.run), name="intake"),
-                tasks.create_task(self._for_life("runner", runner.run), name="runner"),
-                tasks.create_task(self._for_life("adapter", lambda: _pump(parts, runner)), name="adapter"),
+                tasks.create_task(self._for_life(parts.situation, "lease", lease.run), name="lease"),
+                tasks.create_task(self._for_life(parts.situation, "intake", intake.run), name="intake"),
+                tasks.create_task(self._for_life(parts.situation, "runner", runner.run), name="runner"),
                 tasks.create_task(
-                    self._for_life("presence", lambda: presence.renew(parts, self._folder)), name="presence"
+                    self._for_life(parts.situation, "adapter", lambda: _pump(parts, runner)), name="adapter"
+                ),
+                tasks.create_task(
+                    self._for_life(parts.situation, "presence", lambda: presence.renew(parts, self._folder)),
+                    name="presence",
                 ),
             ]
             ready({"state": "ready", "pid": os.getpid()})
@@ -164,15 +174,19 @@ class Receiver:
                 async with asyncio.timeout(LAST_WORDS_SECONDS):
                     await runner.rest.wait()
 
-    async def _for_life(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a loop, and start it again with back-off when it fails: one fault never ends a channel."""
+    async def _for_life(self, situation: Situation, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a loop, and start it again with back-off when it fails: a fault is shown, and ends no channel."""
         ladder = Ladder(identity.boot_seconds, ceiling=60.0)
         while True:
             began = identity.boot_seconds()
+            mended = asyncio.get_running_loop().call_later(MENDED_SECONDS, situation.faults.pop, name, None)
             try:
                 await run()
-            except Exception:  # noqa: BLE001 - logged whole, and the loop starts again
+            except Exception as error:  # noqa: BLE001 - logged whole and shown, and the loop starts again
                 self._log.exception("%s failed", name)
+                situation.faults[name] = Fault.of(name, error)
+            finally:
+                mended.cancel()
             if identity.boot_seconds() - began > HEALTHY_SECONDS:
                 ladder.succeeded()
             await asyncio.sleep(ladder.failed())

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
+
+from relay_receiver.wire.errors import RelayError
 
 
 class LeaseState(StrEnum):
@@ -15,6 +17,21 @@ class LeaseState(StrEnum):
     """It could not be renewed in time; the hub is away."""
     STANDBY = "standby"
     """Another holder has it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """Why a part of the receiver does not work; it is tried again and again."""
+
+    sentence: str
+    hint: str
+
+    @classmethod
+    def of(cls, part: str, error: Exception) -> Self:
+        """What an error says, for a person."""
+        if isinstance(error, RelayError):
+            return cls(sentence=error.sentence, hint=error.hint or "relay receiver logs")
+        return cls(sentence=f"The {part} fails: {error!r}.", hint="relay receiver logs")
 
 
 @dataclass(kw_only=True)
@@ -50,6 +67,8 @@ class Situation:
     """Events that no history holds any more: `{first, last}`."""
     foreign_run: dict[str, Any] | None = None
     """A run that the hub holds open and this journal does not know."""
+    faults: dict[str, Fault] = field(default_factory=dict)
+    """What fails for ever unless something changes, by the part that it stops."""
     proves: dict[str, Any] = field(default_factory=dict)
 
     def state(self, in_flight: str | None, *, reached: bool = False) -> str:
@@ -63,6 +82,7 @@ class Situation:
         order: tuple[tuple[bool, str], ...] = (
             (self.stopping, "stopping"),
             (self.unauthorized, "unauthorized"),
+            (bool(self.faults), "failing"),
             (in_flight == "unknown" or self.foreign_run is not None, "unknown"),
             (self.lease is LeaseState.STANDBY and not reached, "standby"),
             (offline, "offline"),
@@ -76,4 +96,5 @@ class Situation:
         """The sentence that goes with the state, where one explains it."""
         if self.foreign_run is not None:
             return "the hub holds a run open that this journal does not know; a person settles it"
-        return self.adapter_error or self.refused or self.hub_error
+        fault = next((each.sentence for each in self.faults.values()), None)
+        return fault or self.adapter_error or self.refused or self.hub_error

@@ -114,9 +114,9 @@ def restart(target: Target) -> dict[str, Any]:
 
 
 def _end(target: Target, how: str) -> dict[str, Any]:
-    target.facts()
     running = _running(target)
     if running is None:
+        target.facts()
         return {"state": "stopped"}
     try:
         control.call(target.runtime, "stop", how=how, timeout=10.0)
@@ -367,7 +367,9 @@ def _on_journal(target: Target, call: "Callable[[Connection, Binding], T]", *, w
         try:
             binding = journal.read_now(bindings.get)
             if binding is None:
-                raise RelayError("The journal holds no binding.", code="not_configured", hint="relay receiver start")
+                raise RelayError(
+                    "The journal holds no binding.", code="not_configured", hint="relay receiver configure"
+                )
             access = journal.write_now if write else journal.read_now
             return access(call, binding)
         finally:

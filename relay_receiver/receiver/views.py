@@ -107,6 +107,7 @@ def running_status(situation: Situation, stored: dict[str, Any]) -> dict[str, An
     needs = list(stored["needsPerson"])
     if situation.unauthorized:
         needs.append({"what": "unauthorized", "next": "relay connect"})
+    needs += [{"what": "fault", "why": each.sentence, "next": each.hint} for each in situation.faults.values()]
     if situation.foreign_run is not None:
         needs.append(
             {"what": "foreign_run", "next": f"relay messages settle {situation.foreign_run.get('message')} --abandon"}
