@@ -23,6 +23,7 @@ from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver.target import Target
 from relay_receiver.wire.cursor import Cursor
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.message import seconds
 
 CEILING_SECONDS = 3600.0
 STALL_SECONDS = 900.0
@@ -206,8 +207,19 @@ async def _first(profile: Profile, wanted: Binding) -> Binding:
         cursor = state["cursor"]
         subscription = await hub.subscribe(channel=wanted.channel, cursor=cursor)
     return wanted.evolve(
-        cursor=str(cursor), watermark=Cursor.parse(cursor).number, subscription=str(subscription["id"])
+        cursor=str(cursor),
+        watermark=Cursor.parse(cursor).number,
+        subscription=str(subscription["id"]),
+        configured_at=_moment(state.get("now"), wanted.configured_at),
     )
+
+
+def _moment(told: object, own: float) -> float:
+    """Now by the hub's clock, by which messages are dated: healing goes back to this moment, and not behind it."""
+    try:
+        return seconds(str(told))
+    except ValueError:
+        return own
 
 
 def _columns(binding: Binding) -> dict[str, Any]:

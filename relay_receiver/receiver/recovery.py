@@ -3,6 +3,7 @@
 from relay_receiver.adapters.base import Accepted, Finished, NeverStarted, Recovery, StillRunning, Unprovable, Work
 from relay_receiver.jobs.state import JobState
 from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.processes.identity import ProcessIdentity, boot_id
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.watch import Watch
@@ -47,7 +48,7 @@ async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:
     boot, now = parts.boot(), parts.now()
     memory.accepted = accepted
     memory.accepted_at = memory.last_event = boot
-    memory.began = boot - max(0.0, now - (job.submitted_at or now))
+    memory.began = max(boot - max(0.0, now - (job.submitted_at or now)), _started(accepted.keeper))
     if job.state is JobState.WAITING:
         await hand.move(JobEvent.RESUME, who="receiver", why="attached again")
     elif job.state is not JobState.RUNNING:
@@ -58,3 +59,12 @@ async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:
             execution=accepted.execution,
             keeper=accepted.keeper,
         )
+
+
+def _started(keeper: str | None) -> float:
+    """When its keeper started, in boot time: no job began before that, whatever the wall clock did. 0: not known."""
+    try:
+        found = ProcessIdentity.from_json(keeper or "")
+    except ValueError:
+        return 0.0
+    return found.started if found.boot == boot_id() else 0.0

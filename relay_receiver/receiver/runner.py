@@ -60,7 +60,7 @@ class Runner:
         self._outbox = Outbox(parts)
         self._watch = Watch(parts, self._hand, self._outbox, refused=self._refused, later=self.post, beside=self._start)
         self._begin = Ladder(parts.boot, ceiling=BEGIN_CEILING)
-        self._refusals = Ladder(parts.now)
+        self._refusals = Ladder(parts.boot)
         self._opening = Ladder(parts.boot)
         self._mending = Ladder(parts.boot)
         self._leftovers = False
