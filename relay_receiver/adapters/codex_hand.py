@@ -14,6 +14,8 @@ from relay_receiver.adapters.codex_thread import Thread
 from relay_receiver.adapters.codex_turn import Turn, answer
 from relay_receiver.adapters.jsonrpc import Call, Fault
 
+AGAIN_SECONDS = 0.02
+"""Between tries to interrupt a turn that Codex has not begun yet."""
 INTERRUPT_SECONDS = 10.0
 """How long Codex gets to confirm an interrupt."""
 QUIET_SECONDS = 3.0
@@ -80,18 +82,27 @@ class Hand:
 
     async def interrupt(self, server: AppServer) -> bool:
         """Ask for a stop. True once the turn has ended, however it did."""
-        turn = self.turn
         try:
             async with asyncio.timeout(INTERRUPT_SECONDS):
                 await self.answered.wait()
-                if turn.open:
-                    turn.interrupting = True
-                    with contextlib.suppress(Fault, ServerEnded):
-                        await server.call("turn/interrupt", {"threadId": turn.thread, "turnId": turn.id})
+                with contextlib.suppress(ServerEnded):
+                    await self._ask_to_stop(server)
                 await self.over.wait()
         except TimeoutError:
             return False
         return self.end is not None and self.end.result is not Result.UNKNOWN
+
+    async def _ask_to_stop(self, server: AppServer) -> None:
+        """Ask again while Codex has accepted the turn and not begun it: it then finds nothing to interrupt."""
+        turn = self.turn
+        while turn.open:
+            turn.interrupting = True
+            try:
+                await server.call("turn/interrupt", {"threadId": turn.thread, "turnId": turn.id})
+            except Fault:
+                await asyncio.sleep(AGAIN_SECONDS)
+            else:
+                return
 
     async def _full_items(self, server: AppServer, thread: Thread) -> Sequence[Any]:
         """A turn that ended without a word is read whole once before that is believed."""
