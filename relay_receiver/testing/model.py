@@ -48,6 +48,8 @@ class ModelEndpoint:
         self.requests: list[JSON] = []
         """What Codex sent: `{verb, rest, outputs, bytes, tools}` of each request, oldest first."""
         self._gates: dict[str, threading.Event] = {}
+        self.words: dict[str, str] = {}
+        """What was given to `release`, by name."""
         self._changed = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), _Exchange)
         self._server.endpoint = self
@@ -70,8 +72,9 @@ class ModelEndpoint:
         self._server.server_close()
         self._thread.join()
 
-    def release(self, name: str) -> None:
-        """Let what is held under `name` go on, now and in future."""
+    def release(self, name: str, text: str = "") -> None:
+        """Let what is held under `name` go on, now and in future; a `hold` that names no verb says `text`."""
+        self.words[name] = text or f"held {name}"
         self.gate(name).set()
 
     def gate(self, name: str) -> threading.Event:
@@ -153,7 +156,7 @@ class _Exchange(BaseHTTPRequestHandler):
     def _do_hold(self, rest: str) -> None:
         name, _, after = rest.partition(" ")
         if self.endpoint.gate(name).wait(HOLD_SECONDS):
-            verb, _, more = (after or f"say held {name}").partition(" ")
+            verb, _, more = (after or f"say {self.endpoint.words[name]}").partition(" ")
             self._do(verb, more)
 
     def _do_begin(self, rest: str) -> None:
