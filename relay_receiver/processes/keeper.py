@@ -101,8 +101,9 @@ class Keeper:
         with contextlib.suppress(OSError):  # it is found by the nonce in the first line
             files.write_all(self.record, identity)
         faults.hit("keeper.started.before")
-        self.receivers.tell({"t": "started", "identity": identity.decode()})
-        return identity.decode()
+        told = identity.decode().strip()
+        self.receivers.tell({"t": "started", "identity": told})
+        return told
 
     def hear(self, stream: Pipe, take: Callable[[], None]) -> None:
         """Have `take` called when the pipe has something."""
