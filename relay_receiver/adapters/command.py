@@ -36,6 +36,7 @@ from relay_receiver.processes.command import KeeperLost, KeptCommand, Lost, NotS
 from relay_receiver.processes.ending import End
 from relay_receiver.processes.launch import OUTPUT_BYTES, Launcher, LauncherLost
 from relay_receiver.processes.spool import sweep
+from relay_receiver.wire.errors import RelayError
 
 INTERRUPT_SECONDS = 5.0
 """Grace of an interrupt, between TERM and KILL."""
@@ -110,8 +111,6 @@ class CommandAdapter:
             )
         except LauncherLost as error:
             return Refused(scope=Scope.BINDING, reason=error.sentence)
-        except OSError as error:
-            return Refused(scope=Scope.BINDING, reason=f"the job could not be prepared: {error}")
         except KeeperLost as error:
             raise HandoverLost(str(error)) from error
         if isinstance(kept, NotStarted):
@@ -195,7 +194,7 @@ class CommandAdapter:
         """What there is of an attempt whose keeper is lost; nobody can know more."""
         try:
             found = await command.recover(key, spool=self._binding.spool, runtime=self._binding.runtime)
-        except OSError as error:
+        except (OSError, RelayError) as error:
             return Finished(key=key, result=Result.UNKNOWN, reason=f"{reason} ({error})")
         match found:
             case End():

@@ -10,6 +10,7 @@ from relay_receiver.processes import spool as spools
 from relay_receiver.processes.ending import End, living
 from relay_receiver.processes.kept import LOOK_SECONDS, Kept
 from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect, started
+from relay_receiver.wire.errors import RelayError
 
 
 class KeeperLost(Exception):  # noqa: N818 - it says what happened
@@ -106,12 +107,16 @@ async def run(
         await line.close()
         if told["code"] != "claimed":
             return NotStarted(code=told["code"], reason=told["reason"])
-    match await recover(key, spool=spool, runtime=runtime):
+    try:
+        found = await recover(key, spool=spool, runtime=runtime)
+    except (OSError, RelayError) as error:  # the order was sent: that this cannot be looked at proves nothing
+        raise KeeperLost(f"whether it started cannot be looked at: {error}") from error
+    match found:
         case Lost(reason=reason):
             raise KeeperLost(reason)
         case End():
             return KeptCommand(None, key=key, spool=spool, identity="")
-        case found:
+        case _:
             return found
 
 

@@ -143,8 +143,11 @@ class Launcher:
         Raises:
             LauncherLost: nothing was started.
         """
-        files.private_dir(order.spool)
-        files.private_dir(order.runtime)
+        try:
+            files.private_dir(order.spool)
+            files.private_dir(order.runtime)
+        except (OSError, files.NotPrivate) as error:
+            raise LauncherLost(f"Nothing can be started: {error}", code="not_prepared") from error
         body = order.to_json()
         async with self._lock:
             try:
@@ -165,14 +168,14 @@ class Launcher:
         if self._socket is None:
             raise ConnectionError("it did not start")
         ours, theirs = socket.socketpair()
-        try:
-            with theirs:
+        with theirs:
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LINE_BYTES)
+            try:
                 socket.send_fds(self._socket, [len(body).to_bytes(4, "big")], [theirs.fileno()])
                 self._socket.sendall(body)
-            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LINE_BYTES)
-        except BaseException:
-            ours.close()
-            raise
+            except BaseException:
+                writer.close()
+                raise
         return Line(reader, writer)
 
     async def distrust(self) -> None:

@@ -11,8 +11,9 @@ import psutil
 import pytest
 from support_processes import Keepers, run, runs, until
 
-from relay_receiver.processes import launch
-from relay_receiver.processes.command import KeptCommand, NotStarted
+from relay_receiver.processes import launch, spool
+from relay_receiver.processes.command import KeeperLost, KeptCommand, NotStarted
+from relay_receiver.processes.launch import LauncherLost
 
 RECEIVER = """
 import asyncio, os, sys
@@ -91,5 +92,34 @@ def test_orders_at_once_are_all_carried_out(tmp_path: Path) -> None:
         held = await asyncio.gather(*(k.shell(f"echo {n}", key=f"j.{n}") for n in range(1, 9)))
         ends = await asyncio.gather(*(each.end() for each in held))
         assert [end.stdout for end in ends] == [b"%d\n" % n for n in range(1, 9)]
+
+    run(tmp_path, case)
+
+
+def test_a_spool_that_others_can_read_starts_nothing(tmp_path: Path) -> None:
+    async def case(k: Keepers) -> None:
+        await (await k.shell("true")).end()
+        k.spool.chmod(0o755)
+        with pytest.raises(LauncherLost, match="open to others"):
+            await k.shell("echo ran > ran", key="j.2")
+        k.spool.chmod(0o700)
+        assert isinstance(await k.recover("j.2"), NotStarted)
+
+    run(tmp_path, case)
+
+
+def test_an_order_that_was_sent_and_cannot_be_looked_at_is_lost_and_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spool, "give_up", full)
+    monkeypatch.setattr(launch, "ANSWER_SECONDS", 0.2)
+
+    async def case(k: Keepers) -> None:
+        os.kill(await waiting(k), signal.SIGSTOP)
+        with pytest.raises(KeeperLost, match="No space left"):
+            await k.shell("echo ran > ran")
 
     run(tmp_path, case)
