@@ -41,9 +41,10 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
     yield f"{now.get('state')}{detail} (channel {now.get('channelName')}{pid})"
     for need in now.get("needsPerson") or []:
         yield f"needs you: {str(need['what']).replace('_', ' ')} {need.get('job') or ''}".rstrip()
-    net = "open" if now.get("network") else "closed"
+    # Only Codex has a sandbox; another program may do what its user may.
+    net = f", network {'open' if now.get('network') else 'closed'}" if now.get("adapter") == "codex" else ""
     session = f", session {now['sessionId']}" if now.get("sessionId") else ""
-    yield f"agent: {now.get('adapter')} in {now.get('directory')}, network {net}{session}"
+    yield f"agent: {now.get('adapter')} in {now.get('directory')}{net}{session}"
     chain, queue = now.get("chain") or {}, now.get("queue") or {}
     paused = ", paused" if chain.get("paused") else ""
     yield f"wake: {now.get('wake')}; chain {chain.get('count')} of {chain.get('limit')}{paused}"
@@ -75,7 +76,7 @@ def job(answer: Mapping[str, Any]) -> list[str]:
         before, after = event.get("from"), event.get("to")
         move = after if before in {None, after} else f"{before} -> {after}"
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
-    lines += [f"evidence: {name}: {value}" for name, value in (answer.get("evidence") or {}).items()]
+    lines += [f"evidence: {name}: {each}" for name, each in (answer.get("evidence") or {}).items() if each is not None]
     lines += _now(answer.get("now") or {})
     if answer.get("text"):
         lines += ["", *str(answer["text"]).splitlines()]

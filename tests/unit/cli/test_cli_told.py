@@ -30,6 +30,16 @@ READY: dict[str, Any] = {
 }
 
 
+def test_only_an_agent_with_a_sandbox_has_a_closed_network() -> None:
+    assert told.status({**READY, "adapter": "command"})[1] == "agent: command in /p, session s1"
+
+
+def test_evidence_that_is_not_there_is_not_told() -> None:
+    assert told.job({"id": "j", "state": "failed", "attempt": 1, "evidence": {"exit": 0, "signal": None}})[1:] == [
+        "evidence: exit: 0"
+    ]
+
+
 def test_a_ready_receiver_in_words() -> None:
     assert told.status(READY) == [
         "ready (channel lab, process 12)",
