@@ -75,8 +75,9 @@ async def send(who: Actor, hub: "Hub", letter: Letter) -> dict[str, Any]:
 
 
 def woken(stored: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Whom a stored message addresses or mentions, and whether their receivers run."""
-    ids = [stored.get("to"), *(stored.get("mentions") or ())] if stored.get("kind") in {REQUEST, MESSAGE} else []
+    """Whom a stored message wakes, and whether their receivers run: whom a request is to, whom a message mentions."""
+    asked = {REQUEST: [stored.get("to")], MESSAGE: stored.get("mentions") or []}
+    ids = asked.get(str(stored.get("kind")), [])
     return [
         {"id": each["id"], "name": each["name"], "receiver": each.get("receiver")}
         for each in members
@@ -125,6 +126,8 @@ def _check(letter: Letter, kind: str) -> None:
         raise RelayError(
             "A request is made to someone.", code="usage", hint="Say --to NAME; relay peers shows who is here."
         )
+    if not (letter.content.strip() or letter.attachments):
+        raise RelayError("There is no text to send.", code="usage", hint='Say --content "...", or --attach FILE.')
     size = len(letter.content.encode("utf-8", "surrogatepass"))
     if size > CONTENT_BYTES:
         raise RelayError(

@@ -59,6 +59,10 @@ def send_command(
     """Send a message, or a request to one member."""
     files = tuple(enclosure(path) for path in attachments)
     letter = Letter(content=_text(content, content_file), attachments=files, **said)
+    if patience is not None and (said["kind"] or ("request" if said["to"] else "message")) != "request":
+        raise RelayError(
+            "Only a request has an end to wait for.", code="usage", hint="Say --to NAME, or leave --wait out."
+        )
     who = actor()
     stored = who.talk(lambda hub: send(who, hub, letter))
     if patience is None:

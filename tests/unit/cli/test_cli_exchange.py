@@ -52,6 +52,20 @@ def send(letter: Letter, who: Actor | None = None) -> tuple[dict[str, Any], dict
     return hub.posted[0], stored
 
 
+def test_a_message_to_someone_wakes_only_whom_it_mentions() -> None:
+    _, stored = send(Letter(content="hi", to="bob", kind="message"))
+    assert stored["wakes"] == []
+    _, stored = send(Letter(content="hi", to="ann", kind="message", mentions=("bob",)))
+    assert [each["name"] for each in stored["wakes"]] == ["Bob"]
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_nothing_is_not_sent(text: str) -> None:
+    with pytest.raises(RelayError, match="no text to send"):
+        send(Letter(content=text, to="bob"))
+    assert send(Letter(content=text, attachments=(Enclosure(name="f", type="t", data=b"x"),)))
+
+
 def test_to_without_a_kind_is_a_request_and_tells_whether_that_receiver_runs() -> None:
     body, stored = send(Letter(content="do it", to="bob"))
     assert (body["kind"], body["to"], body["channel"]) == ("request", "b1", "c1")
