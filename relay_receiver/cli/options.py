@@ -11,6 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _META = "relay.common"
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_SECONDS = 3650 * 86400.0
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*")
 
 JSON = "json"
@@ -90,7 +91,10 @@ class Duration(click.ParamType[float]):
         match = _DURATION.fullmatch(str(value).lower())
         if match is None:
             self.fail(f"{value!r} is not a time; type 30s, 15m, 2h or 7d.", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
+        seconds = float(match[1]) * _UNITS[match[2]]
+        if seconds > LONGEST_SECONDS:
+            self.fail(f"{value!r} is too long; ten years are the most.", param, ctx)
+        return seconds
 
 
 DURATION = Duration()

@@ -118,6 +118,7 @@ def table(rows: Iterable[Sequence[object]], *, empty: str) -> list[str]:
 _HINTS = {
     "invite_invalid": "relay invites create, where a person of the channel is: codes are good once, for 10 minutes",
     "other_kind": "Say --profile NAME to join under another profile.",
+    "expired": "Give it more time: --expires 2h.",
     "operation_reused": "Give another --operation-id, or send the same text again.",
     "not_found": "relay channels list, or relay messages list",
     "name_taken": "relay channels list",
@@ -125,6 +126,7 @@ _HINTS = {
     "ended": "relay messages list",
 }
 _HINTS_BY_STATUS = {
+    422: "Change what it names, then type it again; --help says what is taken.",
     400: "Type it again with --help, and look at what it takes.",
     403: "Ask a person of the workspace to do it.",
     404: "relay channels list",
@@ -156,7 +158,7 @@ def report(error: BaseException, argv: Sequence[str]) -> int:
     if "--debug" in argv:
         traceback.print_exception(error, file=sys.stderr)
     hint = hint_of(known)
-    if hint.startswith("relay ") and "," not in hint:
+    if hint.startswith("relay ") and "," not in hint and known.code != "no_profile":
         hint = _for(typed(argv, "--profile"), hint)
     if wants_json(argv):
         body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": hint, **known.data}
@@ -177,7 +179,8 @@ def _unforeseen(error: BaseException) -> RelayError:
         return RelayError(error.format_message())
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename else ""
-        return RelayError(f"{error.strerror or error}{where}.", code="os_error", hint="relay doctor")
+        hint = "Look at the path, then type it again." if where else "relay doctor"
+        return RelayError(f"{error.strerror or error}{where}.", code="os_error", hint=hint)
     return RelayError(
         f"This is a fault of relay itself ({type(error).__name__}: {error}).",
         code="internal",

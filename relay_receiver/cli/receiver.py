@@ -110,9 +110,11 @@ def start(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's o
     """Start the receiver in the background; returns when it is ready."""
     chosen = profile()
     aim = target(chosen, channel)
-    given = said["new_session"] or any(said[name] not in (None, ()) for name in said if name != "new_session")
+    given = {name: value for name, value in said.items() if value not in (None, ()) and name != "new_session"}
+    if said["new_session"]:
+        given["new_session"] = True
     state = _known(aim)
-    if state is None or (given and state == told.STOPPED):
+    if state is None or (given and (state == told.STOPPED or not _as_it_runs(aim, **given))):
         _configure(chosen, channel, **said)
     answer = verbs.start(aim)
     emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
@@ -124,6 +126,17 @@ def _known(aim: Target) -> str | None:
         if (each["profile"], each["workspace"], each["channel"]) == (aim.profile, aim.workspace, aim.channel):
             return str(each["state"])
     return None
+
+
+def _as_it_runs(aim: Target, *, directory: Path | None = None, argv: str | None = None, **given: Any) -> bool:  # noqa: ANN401 - click's options
+    """Whether a running receiver has these settings already. What cannot be seen from here counts as new."""
+    now = verbs.status(aim)
+    has = {**now, "chain_limit": now["chain"]["limit"], "ceiling": now["ceilingSeconds"], "stall": now["stallSeconds"]}
+    if directory is not None:
+        given["directory"], has["directory"] = directory.expanduser().resolve(), Path(now["directory"])
+    if argv is not None:
+        given["argv"], has["argv"] = _argv(argv), tuple(now["argv"])
+    return all(has.get(name) == value for name, value in given.items())
 
 
 def _configure(chosen: Profile, channel: str | None, *, argv: str | None, directory: Path | None, **said: Any) -> Any:  # noqa: ANN401 - JSON

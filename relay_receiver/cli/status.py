@@ -95,7 +95,8 @@ def set_command(channel: str | None, mode: str, text: str) -> None:
         return where, await hub.declare(where, rev=before[0]["rev"] if before else 0, mode=mode, text=text)
 
     where, declared = who.talk(ask)
-    _keep(target(chosen, where).folder, {"mode": mode, "text": text, "rev": declared["rev"]})
+    if chosen.role == "agent":
+        _keep(target(chosen, where).folder, {"mode": mode, "text": text, "rev": declared["rev"]})
     emit(declared, f"Declared: {mode} {text}".rstrip(), then="relay status show")
 
 

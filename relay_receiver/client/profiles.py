@@ -206,7 +206,11 @@ _GRANT = ("url", "workspace", "agent", "channel", "job", "message", "token")
 
 def _directory(name: str) -> Path:
     if not _NAME.fullmatch(name):
-        raise RelayError("The name of a profile is 1 to 64 letters, digits, dots, dashes and underlines.", code="usage")
+        raise RelayError(
+            "The name of a profile is 1 to 64 letters, digits, dots, dashes and underlines.",
+            code="usage",
+            hint="Say --profile NAME; relay profile list shows them.",
+        )
     return paths.profile_dir(name)
 
 

@@ -97,7 +97,11 @@ class _Waiting:
         found = await self._hub.message(self._message)
         delivery = found.pop("delivery", None)
         if found.get("kind") != "request" or not isinstance(delivery, dict):
-            raise RelayError(f"{self._message} is a {found.get('kind')}, not a request: nothing ends it.", code="usage")
+            raise RelayError(
+                f"{self._message} is a {found.get('kind')}, not a request: nothing ends it.",
+                code="usage",
+                hint=f"relay messages show {self._message}",
+            )
         if self.request is None:
             # A bare number is a cursor too: everything since the request, so nothing can fall between look and poll.
             self._cursor = str(found["event"])

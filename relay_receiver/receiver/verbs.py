@@ -277,6 +277,10 @@ def adopt(target: Target) -> dict[str, Any]:
     from relay_receiver.journal.journal import adopt as adopt_journal
 
     target.facts()
+    if _running(target) is not None:
+        raise RelayError(
+            "The receiver runs: its state is this machine's already.", code="running", hint="relay receiver status"
+        )
     lock = _locked(target)
     try:
         holder = adopt_journal(target.folder / JOURNAL)
