@@ -7,11 +7,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test check suite bench lock clean
+.PHONY: help demo test check suite crash-proof bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(RUNTIME) ## set everything up and show the main job, live, in under a minute
 	@$(BIN)/relay --output text demo $(DEMO)
@@ -25,6 +25,10 @@ check: $(TESTING) ## lint and types
 
 suite: $(TESTING) ## the tests alone; SUITE="tests/unit -k lease" picks some
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(SUITE)
+
+crash-proof: $(TESTING) ## kill every process at every point, TRIALS=1000 times, and print what came of it
+	$(BIN)/python tests/faults/crash_proof.py --trials $(TRIALS)
+TRIALS ?= 1000
 
 bench: $(TESTING) ## measure speed and memory, each figure with its floor beside it
 	$(BIN)/python -m benchmarks

@@ -67,9 +67,10 @@ class Faults:
 
 
 def gone(pid: int) -> bool:
-    """The process has ended, reaped or not."""
+    """The process has ended with all its threads, reaped or not."""
     try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        found = psutil.Process(pid)
+        return found.status() == psutil.STATUS_ZOMBIE and found.num_threads() <= 1
     except psutil.NoSuchProcess:
         return True
 
@@ -169,6 +170,8 @@ class CrashWorld:
                     hit += 1
         for pid in pids:
             until(lambda pid=pid: gone(pid), what=f"the end of {pid}")
+        if self.place.hub is not None and self.place.hub.pid in pids:
+            self.place.hub.wait(10)
         return hit
 
     def revive(self) -> None:
@@ -205,6 +208,7 @@ class CrashWorld:
         until(lambda: any(_is_notice(m, message) for m in self.person.history()), what="the notice")
         self.settled.add(message)
         verbs.settle(self.target, self.job(message), "abandon", reason="trial")
+        until(lambda: self.person.stage(message) == "failed", seconds=END_SECONDS, what="the end of a settled job")
 
     def job(self, message: str) -> str:
         return job_id(self.target.workspace, profiles.load(self.target.profile).agent, self.target.channel, message)
@@ -216,11 +220,10 @@ class CrashWorld:
     def faults_found(self) -> list[str]:
         """Everything that breaks a promise, judged from outside."""
         found = []
+        stages = {message: self.person.stage(message) for message in self.asked}
         starts = self.starts()
-        history = self.person.history()
-        results = Counter(m["replyTo"] for m in history if m["kind"] == "result")
-        for message in self.asked:
-            stage = self.person.stage(message)
+        results = Counter(m["replyTo"] for m in self.person.history() if m["kind"] == "result")
+        for message, stage in stages.items():
             if starts[self.job(message)] > 1:
                 found.append(f"{message}: started {starts[self.job(message)]} times")
             if results[message] != 1:

@@ -1,0 +1,95 @@
+"""Power cuts: the journal as a disk would have it, cut after each commit, opens clean and never lags what was done."""
+
+import contextlib
+import shutil
+import signal
+import sqlite3
+import struct
+from pathlib import Path
+
+import psutil
+from support_faults import CrashWorld, crash_world
+from support_world import until
+
+from relay_receiver.journal.journal import Journal, adopt
+
+NEWEST = 4
+"""Cuts at each point: those further back were the newest ones at the points before."""
+HEADER, FRAME = 32, 24
+"""Bytes of the header of a WAL, and of each frame's."""
+
+
+def commits(wal: bytes) -> list[int]:
+    """The lengths to which a WAL can be cut so that it ends with a commit; 0 is a WAL that never came to the disk."""
+    found = [0]
+    if len(wal) < HEADER:
+        return found
+    page = struct.unpack(">I", wal[8:12])[0]
+    salt = wal[16:24]
+    for at in range(HEADER, len(wal) - FRAME - page + 1, FRAME + page):
+        head = wal[at : at + FRAME]
+        if head[8:16] != salt:
+            break
+        if struct.unpack(">I", head[4:8])[0]:
+            found.append(at + FRAME + page)
+    return found
+
+
+def cut_open(folder: Path, database: bytes, wal: bytes) -> dict[str, tuple[str, list[str]]]:
+    """Open a cut journal as a person does after a power cut; each job's state, and the states its history tells."""
+    folder.mkdir()
+    path = folder / "journal.sqlite3"
+    path.write_bytes(database)
+    path.with_name(path.name + "-wal").write_bytes(wal)
+    adopt(path)
+    Journal.open(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert conn.execute("pragma foreign_key_check").fetchall() == []
+        jobs = dict(conn.execute("select message, state from job").fetchall())
+        told = {m: [] for m in jobs}
+        rows = conn.execute("select job.message, target from job_event join job on job.id = job order by job_event.id")
+        for message, state in rows.fetchall():
+            told[message].append(state)
+    shutil.rmtree(folder)
+    return {message: (jobs[message], told[message]) for message in jobs}
+
+
+def freeze(c: CrashWorld, point: str, text: str) -> tuple[str, int]:
+    """A request during which the receiver stands still at a point; its message, and the process."""
+    plan = c.faults.plan(point, "stop")
+    message = c.ask(text)
+    _, pid, _ = until(lambda: c.faults.hit(plan), what=point)
+    until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, what="a process that stands still")
+    return message, pid
+
+
+def test_every_copy_of_the_journal_opens_clean_and_knows_what_was_acknowledged_started_and_posted(
+    tmp_path: Path,
+) -> None:
+    with crash_world(tmp_path / "w") as c:
+        c.end(c.ask("please task=first"))
+        ordinary = sorted(p for p in c.faults.seen() if p.startswith(("journal.", "adapter.", "acknowledge.")))
+        looked = 0
+        for point in ordinary:
+            if point.startswith(("journal.promote", "adapter.open", "adapter.recover")):
+                continue
+            message, pid = freeze(c, point, "please task=cut")
+            journal = c.target.folder / "journal.sqlite3"
+            database, wal = journal.read_bytes(), journal.with_name(journal.name + "-wal").read_bytes()
+            started, stage = c.starts()[c.job(message)], c.person.stage(message)
+            for number, length in enumerate(commits(wal)[-NEWEST:]):
+                found = cut_open(tmp_path / f"cut-{looked}-{number}", database, wal[:length])
+                assert all(state == told[-1] for state, told in found.values())
+            state = found.get(message, ("nowhere", []))[0]
+            if stage != "stored":
+                assert state != "nowhere", f"{point}: it was acknowledged, and the journal does not know it"
+            if started:
+                assert state not in {"nowhere", "queued"}, f"{point}: it was started, and the journal says {state}"
+            if stage == "answered":
+                assert state in {"output", "done"}, f"{point}: it was posted, and the journal says {state}"
+            looked += 1
+            psutil.Process(pid).send_signal(signal.SIGCONT)
+            assert c.end(message) == "answered"
+        assert looked >= 8
+        assert c.faults_found() == []
