@@ -19,6 +19,8 @@ async def reconcile(parts: Parts, runner: Runner, run: dict[str, Any] | None) ->
         run: the run that the hub holds open for this binding, as the lease call returned it.
     """
     parts.situation.foreign_run = None
+    if not parts.situation.reconciled:
+        runner.hub_is_back()
     try:
         if run is None:
             await _closed_at_hub(parts, runner)

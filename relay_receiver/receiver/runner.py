@@ -366,6 +366,11 @@ class Runner:
         await asyncio.sleep(seconds)
         self.post(self.post_again)
 
+    def hub_is_back(self) -> None:
+        """The lease was taken anew: what waited for the hub is tried at once."""
+        self._outbox.retry_now()
+        self._begin.succeeded()
+
     async def reload(self) -> None:
         """Read binding and job in flight again, after another part changed them; try again at once."""
         parts = self._parts
@@ -379,9 +384,8 @@ class Runner:
             self._hand.take(job)
         else:
             self._hand.job = job
-        for ladder in (self._refusals, self._begin):
-            ladder.succeeded()
-        self._outbox.retry_now()
+        self._refusals.succeeded()
+        self.hub_is_back()
 
     def stop_hand(self) -> None:
         """Interrupt the job at the agent, because the receiver stops."""
