@@ -1,6 +1,7 @@
 """One hand-over of one job: ask the hub's run guard, commit the intent, call the adapter. At most once."""
 
 import asyncio
+import contextlib
 import secrets
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -10,9 +11,9 @@ from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.client.profiles import JobCredential
 from relay_receiver.jobs import prompt
 from relay_receiver.jobs.job import Job
-from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.jobs.transitions import JobEvent, TransitionError
 from relay_receiver.journal import jobs, messages
-from relay_receiver.journal.journal import Connection
+from relay_receiver.journal.journal import Connection, MissedTransition
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
@@ -56,6 +57,8 @@ class Handover:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._credential: str | None = None
+        self._fence: str | None = None
+        """Of the last begin: the run keeps it, whatever becomes of the lease."""
         self._messages: tuple[Message | None, list[Message]] = (None, [])
         """What is asked, and what was said before, of the job of the last begin."""
         self.later: HubAway | HubError | None = None
@@ -74,11 +77,12 @@ class Handover:
 
     async def _ask(self, job: Job) -> Begin:
         parts = self._parts
+        self._fence = parts.situation.fence
         try:
             answer = await parts.hub.begin(
                 channel=parts.binding.channel,
                 holder=parts.binding.holder,
-                fence=parts.situation.fence,
+                fence=self._fence,
                 request_id=job.id,
                 message=job.message,
                 attempt=job.attempt + 1,
@@ -94,7 +98,8 @@ class Handover:
                 return Begin.ENDED
             if error.status == 404 or error.code in _ENDED_AT_HUB:
                 event = _ENDED_AT_HUB.get(error.code, JobEvent.WITHDRAW)
-                await parts.write(jobs.move, job.id, event, at=parts.now(), who="hub", why=error.sentence)
+                with contextlib.suppress(TransitionError):  # it left the queue meanwhile
+                    await parts.write(jobs.move, job.id, event, at=parts.now(), who="hub", why=error.sentence)
                 return Begin.ENDED
             self.later = error
             return Begin.LATER
@@ -134,14 +139,21 @@ class Handover:
         except OSError as error:
             parts.log.warning("hand-over not prepared", extra={"job": job.id, "why": str(error)})
             return Handed(job=None, answer=Refused(scope=Scope.BINDING, reason=f"it could not be prepared: {error}"))
-        job = await parts.write(
-            jobs.submit,
-            job.id,
-            holder=parts.binding.holder,
-            fence=parts.situation.fence,
-            run_claim=job.claim,
-            at=parts.now(),
-        )
+        try:
+            job = await parts.write(
+                jobs.submit,
+                job.id,
+                holder=parts.binding.holder,
+                fence=self._fence,
+                run_claim=job.claim,
+                at=parts.now(),
+            )
+        except MissedTransition as error:
+            # Withdrawn while the hub was asked: its run is closed before anything else is begun.
+            parts.log.info("hand-over given up", extra={"job": job.id, "why": str(error)})
+            parts.situation.reconciled = False
+            parts.lease_in_doubt.set()
+            return None
         if parts.boot() - begun > FRESH_SECONDS and not await self._still_open(job):
             return None
         parts.log.info("submitting", extra={"job": job.id, "attempt": job.attempt})

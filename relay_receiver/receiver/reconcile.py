@@ -110,8 +110,12 @@ async def _finish(parts: Parts, job: Job, run: dict[str, Any], *, state: str, ou
 
 
 def _end(job: Job) -> str:
+    if job.state in {JobState.WITHDRAWN, JobState.EXPIRED}:
+        return job.state.value
     return "completed" if job.state in {JobState.DONE, JobState.QUIET} else "failed"
 
 
-def _outcome(job: Job) -> str:
+def _outcome(job: Job) -> str | None:
+    if job.state in {JobState.WITHDRAWN, JobState.EXPIRED}:
+        return None
     return WIRE_OUTCOME[Outcome(job.outcome)] if job.outcome else "failed"

@@ -11,7 +11,7 @@ from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.outcome import Outcome
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
-from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.jobs.transitions import JobEvent, TransitionError
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs, room
 from relay_receiver.receiver import recovery, results, settle
@@ -238,7 +238,8 @@ class Runner:
             except (HubAway, HubError):
                 return
             if delivery.get("stage") == Stage.EXPIRED:
-                await parts.write(jobs.move, job.id, JobEvent.EXPIRE, at=parts.now(), who="hub", why="it expired")
+                with contextlib.suppress(TransitionError):  # it was withdrawn meanwhile
+                    await parts.write(jobs.move, job.id, JobEvent.EXPIRE, at=parts.now(), who="hub", why="it expired")
 
     async def _hand_over(self, job: Job) -> float:
         begin = await self._handover.begin(job)

@@ -10,6 +10,7 @@ from relay_receiver.adapters.base import NeverStarted
 from relay_receiver.client.errors import HubAway, HubError
 from relay_receiver.jobs.job import job_id
 from relay_receiver.journal import binding as bindings
+from relay_receiver.receiver.intake import _store as store
 from relay_receiver.receiver.reconcile import reconcile
 
 
@@ -94,3 +95,43 @@ def test_an_adopted_journal_proves_nothing_of_what_was_at_the_agent(
 
     run(first())
     run(second())
+
+
+def test_a_job_that_is_withdrawn_while_the_hub_is_asked_is_let_go(tmp_path: Path) -> None:
+    """Its run is closed as withdrawn before the next one is begun; the runner does not stumble."""
+
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+
+            def withdrawn(call: str) -> None:
+                if call == "begin" and b.jobs()["m1"] == "queued":
+                    b.journal.write_now(store, [], ["m1"], cursor="9", watermark=9, at=b.clock)
+
+            b.hub.on_call = withdrawn
+            b.arrive(message(1), message(2))
+            await b.parts.lease_in_doubt.wait()
+            run = open_run("h1", b.hub.log[0][1]["claim"])
+            await b.runner.ask(lambda: reconcile(b.parts, b.runner, run))
+            await b.until(lambda: b.jobs() == {"m1": "withdrawn", "m2": "done"})
+            assert b.hub.names() == ["begin", "finish", "begin", "post"]
+            assert (b.hub.log[1][1]["state"], b.hub.log[1][1]["outcome"]) == ("withdrawn", None)
+
+    run(scenario())
+
+
+def test_the_result_goes_out_under_the_fence_of_its_begin(tmp_path: Path) -> None:
+    """The lease is lost and taken anew between begin and the commit of the intent."""
+
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+
+            def taken_anew(call: str) -> None:
+                if call == "begin":
+                    b.parts.situation.fence = "8"
+
+            b.hub.on_call = taken_anew
+            b.arrive(message(1))
+            await b.until(lambda: b.jobs() == {"m1": "done"})
+            assert b.hub.log[0][1]["fence"] == b.hub.posts()[0]["run"]["fence"] == "7"
+
+    run(scenario())
