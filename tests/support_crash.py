@@ -108,9 +108,9 @@ def at_point(c: CrashWorld, row: Row, point: str, also: Strike = lambda _: (), *
 
 
 def at_start(c: CrashWorld, row: Row, point: str, also: Strike = lambda _: ()) -> None:
-    """A receiver comes back to a running job, and dies again at the point."""
+    """Receiver and hub come back to a running job, and one dies again at the point."""
     name = f"{point}-{row.trials}"
-    asked = _in_flight(c, name, receiver)
+    asked = _in_flight(c, name, both)
     plan = c.faults.plan(point)
     c.revive()
     until(lambda: c.faults.hit(plan), seconds=REACH_SECONDS, what=point)
