@@ -125,7 +125,7 @@ def _address(conn: Connection, actor: Actor, draft: Draft) -> _Addressed:
     answered = _answered(conn, actor, draft)
     root, hop = _chain(conn, actor, reply_to, answered)
     return _Addressed(
-        to=_recipient(conn, draft, reply_to),
+        to=_recipient(conn, actor, draft, reply_to),
         mentions=_mentions(conn, actor, draft, reply_to),
         reply_to=reply_to,
         answered=answered,
@@ -134,7 +134,9 @@ def _address(conn: Connection, actor: Actor, draft: Draft) -> _Addressed:
     )
 
 
-def _recipient(conn: Connection, draft: Draft, reply_to: MessageRow | None) -> str | None:
+def _recipient(conn: Connection, actor: Actor, draft: Draft, reply_to: MessageRow | None) -> str | None:
+    if draft.kind == "request" and draft.to == actor.id:
+        raise invalid("to", "A request is made to somebody else: nobody is woken by their own message.")
     if draft.to is None:
         if draft.kind == "request":
             raise invalid("to", "A request needs `to`: the member that it is made to.")

@@ -104,10 +104,11 @@ def test_human_means_the_author_of_what_is_answered(hub: Desk) -> None:
     assert asked["author"]["id"] == owner
 
 
-def test_a_request_needs_someone_and_a_time_to_come(hub: Desk) -> None:
+def test_a_request_needs_someone_else_and_a_time_to_come(hub: Desk) -> None:
     bob = hub.agent("bob")
     assert _refused(hub.post, "owner", kind="request") == (422, "invalid_value")
     assert _refused(hub.ask, bob, expires_at=hub.now) == (422, "expired")
+    assert _refused(hub.ask, bob, by="bob") == (422, "invalid_value")
     assert hub.ask(bob)["expiresAt"] is not None
 
 
