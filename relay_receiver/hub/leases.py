@@ -53,6 +53,8 @@ async def take(store: Store, actor: Actor, wish: Wish) -> Json:
     """
     live, key = store.live, (actor.id, wish.scope)
     held = live.lease(key)
+    if wish.subscription is None and held is not None and held.holder == wish.holder:
+        wish = replace(wish, subscription=held.subscription)
     if held is not None and held.fence and (held.holder, held.subscription) == (wish.holder, wish.subscription):
         _hold(store, key, wish, held.fence)
         if _seen(held) != (wish.state, wish.detail):
@@ -60,7 +62,7 @@ async def take(store: Store, actor: Actor, wish: Wish) -> Json:
         fence = held.fence
     else:
         fence = await store.write(_take, store, actor, wish, at=time.time())
-        _hold(store, key, wish, fence)
+        _hold(store, key, replace(wish, subscription=live.leases[key].subscription), fence)
     row = await store.read(runs.open_run, actor.id, wish.scope)
     return {
         "fence": int(fence),
@@ -82,6 +84,8 @@ def _take(conn: Connection, store: Store, actor: Actor, wish: Wish, *, at: float
             expires=round((at + left) * 1000),
         )
     fence = row.fence if row is not None and row.holder == wish.holder else str(ids.fence())
+    if wish.subscription is None and row is not None and row.holder == wish.holder:
+        wish = replace(wish, subscription=row.subscription)
     values = {"holder": wish.holder, "fence": fence, "subscription": wish.subscription, "released": 0}
     here = (receiver.c.member == actor.id, receiver.c.scope == wish.scope)
     if row is None:

@@ -179,3 +179,23 @@ def test_declarations_have_a_rev_and_a_time_that_pings_renew_without_a_write(hub
     assert live.declaration_left((actor.id, hub.lab)) == 10
     assert _commits(hub.store) == before
     assert [each["status"]["rev"] for each in hub.events("status.updated")] == [1, 2]
+
+
+def test_a_renewal_that_names_no_subscription_keeps_the_one_it_had(hub: Desk) -> None:
+    def subscription() -> Any:
+        seen = asyncio.run(hub.store.read(leases.view, hub.store, hub.actor("bob").id, hub.lab))
+        assert seen is not None
+        return seen["subscription"]
+
+    mine = hub.subscribe("bob")
+    hub.take("bob", "a", subscription=mine)
+    hub.take("bob", "a")
+    assert subscription() == mine
+    hub.store.live = Live(clock=hub.store.live.clock)
+    hub.take("bob", "a")
+    assert subscription() == mine
+    hub.take("bob", "a", state="busy")
+    assert subscription() == mine
+    assert _release(hub, "a")
+    hub.take("bob", "b")
+    assert subscription() is None
