@@ -1,6 +1,7 @@
 """Waiting for the end of a request: one look, then events, and a look again when one of them is about it."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -18,6 +19,8 @@ TYPES = ("message.created", "message.stage")
 _OVER = ENDS | {Stage.UNKNOWN}
 _WITH_RESULT = frozenset({Stage.ANSWERED, Stage.QUIET, Stage.FAILED, Stage.CANCELLED})
 _RETRY_CEILING = 15.0
+FIRST_LOOK_SECONDS = 10.0
+"""How long the first answer may take where less than that was to be waited."""
 
 
 async def wait(
@@ -43,6 +46,11 @@ async def wait(
         async with asyncio.timeout(timeout):
             await waiting.run()
     except TimeoutError:
+        if waiting.request is None and waiting.trouble is None:
+            # Told to wait for less than one answer takes: how far it is, is still told.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                    await waiting.look()
         if waiting.request is None:
             raise waiting.trouble or HubAway("The hub did not answer in time.", sent=True) from None
     return waiting.answer()
@@ -68,7 +76,7 @@ class _Waiting:
         return {"request": self.request, "delivery": self.delivery, "result": self.result}
 
     async def run(self) -> None:
-        look = self._look
+        look = self.look
         while True:
             try:
                 await look()
@@ -86,14 +94,15 @@ class _Waiting:
                     raise
                 self.trouble = error
                 self._failures += 1
-                look = self._look
+                look = self.look
                 await self._sleep(
                     retry.pause(error, self._failures, jitter=random.random(), first=0.5, ceiling=_RETRY_CEILING)  # noqa: S311 - spreads load
                 )
             else:
                 self._failures = 0
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Ask once how far it is."""
         found = await self._hub.message(self._message)
         delivery = found.pop("delivery", None)
         if found.get("kind") != "request" or not isinstance(delivery, dict):
@@ -125,7 +134,7 @@ class _Waiting:
             if isinstance(said, dict) and self._answers(said):
                 self.result = said
         if start or not events or any(self._concerns(event) for event in events):
-            await self._look()
+            await self.look()
 
     def _answers(self, message: Mapping[str, Any]) -> bool:
         return message.get("kind") == "result" and message.get("replyTo") == self._message

@@ -106,6 +106,15 @@ def test_time_that_is_over_leaves_what_is_known() -> None:
     run(case)
 
 
+def test_whoever_will_not_wait_is_told_how_far_it_is() -> None:
+    async def case(_: FakeHub, asked: Asked, hub: Hub) -> None:
+        asked.stage = "running"
+        answer = await wait(hub, asked.request["id"], 0)
+        assert answer["delivery"]["stage"] == "running"
+
+    run(case)
+
+
 def test_an_end_between_look_and_poll_is_not_missed() -> None:
     async def case(fake: FakeHub, asked: Asked, hub: Hub) -> None:
         real = asked._get
