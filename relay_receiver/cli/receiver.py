@@ -171,7 +171,7 @@ def run(channel: str | None, seconds: float | None) -> None:
     verbs.run(
         target(profile(), channel),
         seconds=seconds,
-        ready=lambda answer: emit(answer, f"The receiver is {answer['state']}. Ctrl-C stops it."),
+        ready=lambda answer: emit(answer, told.began(answer)),
     )
 
 

@@ -56,14 +56,15 @@ def _account(name: str) -> dict[str, Any]:
         found = profiles.load(name)
     except RelayError as error:
         return {"name": name, "error": error.sentence}
-    return {"name": name, "agent": found.agent_name, "role": found.role, "url": found.url}
+    channels = [{"id": channel, "name": called} for channel, called in found.channels]
+    return {"name": name, "agent": found.agent_name, "role": found.role, "url": found.url, "channels": channels}
 
 
 def _first_step(value: dict[str, Any]) -> str:
     if not value["profiles"]:
         return "relay hub owner-code" if value["hub"].get("url") else "relay hub start"
     if all(each.get("role") != "agent" for each in value["profiles"]):
-        return "relay channels create lab"
+        return "relay peers" if any(each.get("channels") for each in value["profiles"]) else "relay channels create lab"
     if value["receivers"]:
         return _aimed("relay receiver status", value["receivers"][0])
     return "relay receiver start"

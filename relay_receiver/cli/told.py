@@ -63,6 +63,13 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
         yield f"last error: {now['lastError']}"
 
 
+def began(answer: Mapping[str, Any]) -> str:
+    """What `receiver run` says first."""
+    if answer.get("state") == "already_running":
+        return f"The receiver runs already, in process {answer.get('pid')}; relay receiver stop ends it."
+    return f"The receiver is {answer.get('state')}. Ctrl-C stops it."
+
+
 def job(answer: Mapping[str, Any]) -> list[str]:
     """One job with its history and evidence."""
     lines = [f"{answer.get('id')} {answer.get('state')}, attempt {answer.get('attempt')}"]

@@ -10,6 +10,7 @@ def test_slips_change_nothing_and_say_what_to_do(tmp_path: Path) -> None:
     with machine(tmp_path / "here") as here:
         here.ok("hub", "start", "--port", "0")
         made = here.ok("channels", "create", "lab")
+        assert "next: relay peers" in here.text("status")
         here.ok("connect", made["invite"]["connect"].split()[2].strip("'"), "--name", "bob")
         person, agent = ("--profile", "default"), ("--profile", "bob")
 

@@ -34,6 +34,11 @@ def test_only_an_agent_with_a_sandbox_has_a_closed_network() -> None:
     assert told.status({**READY, "adapter": "command"})[1] == "agent: command in /p, session s1"
 
 
+def test_only_what_was_begun_here_is_stopped_by_ctrl_c() -> None:
+    assert told.began({"state": "ready"}) == "The receiver is ready. Ctrl-C stops it."
+    assert "Ctrl-C" not in told.began({"state": "already_running", "pid": 7})
+
+
 def test_evidence_that_is_not_there_is_not_told() -> None:
     assert told.job({"id": "j", "state": "failed", "attempt": 1, "evidence": {"exit": 0, "signal": None}})[1:] == [
         "evidence: exit: 0"
