@@ -151,6 +151,21 @@ def test_a_kill_is_over_when_nothing_lives_any_more(tmp_path: Path) -> None:
     run(tmp_path, case)
 
 
+def test_a_kill_waits_also_for_what_outlives_its_program(tmp_path: Path) -> None:
+    far_away = "setsid sh -c 'trap \"\" TERM; echo $$ > far; sleep 60; sleep 60' & echo $$ > near; exec sleep 60"
+
+    async def case(k: Keepers) -> None:
+        kept = await k.shell(far_away)
+        await k.file("near")
+        far = int(await k.file("far"))
+        await kept.kill(0.3)
+        end = await kept.end()
+        assert (end.signal, end.leftovers) == (signal.SIGTERM, True)
+        assert not runs(far)
+
+    run(tmp_path, case)
+
+
 def test_a_program_that_ends_on_term_says_so(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
         kept = await k.shell("trap 'echo bye; exit 7' TERM; echo $$ > up; while :; do sleep 0.01; done")
