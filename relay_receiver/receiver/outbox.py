@@ -172,9 +172,8 @@ class Outbox:
     async def _without_run(self, job: Job) -> Posted:
         """The hub has no run of it any more: the result stands by itself, under the same operation id."""
         self._parts.log.warning("no run at the hub", extra={"job": job.id})
-        await self._parts.write(jobs.run_closed, job.id)
         body = None if job.body is None else results.without_run(job.body)
-        return await self.post(await self._parts.write(jobs.set_columns, job.id, body=body))
+        return await self.post(await self._parts.write(jobs.set_columns, job.id, run_claim=None, body=body))
 
     async def _refused(self, job: Job, error: HubError) -> Posted:
         """The hub will never take this result as it is: the job ends, its text is kept, the queue goes on."""

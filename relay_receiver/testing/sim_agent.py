@@ -156,13 +156,13 @@ class SimAdapter:
         """As the next turn says."""
         machine = self._machine
         turn = machine.turns.popleft() if machine.turns else Turn.ANSWER
+        self._gate("call submit")
+        self._handed(work)
         if (scope := _REFUSES.get(turn)) is not None:
             await asyncio.sleep(0.01)
             return Refused(scope=scope, reason=f"it is {turn.value}")
-        self._gate("call submit")
         if work.key in machine.spool:
             return Refused(scope=Scope.BINDING, reason="this attempt is claimed already", code="claimed")
-        self._handed(work)
         machine.run(work.key, turn)
         self._gate("applied submit")
         await asyncio.sleep(0.01)

@@ -14,7 +14,14 @@ from relay_receiver.wire.stage import ENDS, Stage, may_follow, stage_of_result
 AGENT = "a_me"
 CHANNEL = "c"
 NOT_ACCEPTED = "not-accepted"
-_STAGES = {"failed": Stage.FAILED, "abandoned": Stage.FAILED, "quiet": Stage.QUIET, "cancelled": Stage.CANCELLED}
+_STAGES = {
+    "failed": Stage.FAILED,
+    "abandoned": Stage.FAILED,
+    "quiet": Stage.QUIET,
+    "cancelled": Stage.CANCELLED,
+    "withdrawn": Stage.WITHDRAWN,
+    "expired": Stage.EXPIRED,
+}
 _IN_LINE = frozenset({Stage.STORED, Stage.RECEIVED})
 
 Json = dict[str, Any]
@@ -226,7 +233,7 @@ class SimHub:
         if run is None:
             raise _refusal("unknown_run", status=404)
         if run.settled:
-            raise _refusal("run_settled")
+            raise _refusal("run_settled", outcome=run.outcome)
         if run.state != "open":
             return {"open": False, "outcome": run.outcome}
         if claim not in {None, run.claim}:
@@ -275,7 +282,9 @@ class SimHub:
         """All up to there is stored by that consumer; where it is now."""
         stored = self.stored
         number = int(cursor.partition(".")[0])
-        before = stored.acknowledged.get(subscription, 0)
+        if subscription not in stored.acknowledged:
+            raise _refusal("not_found", status=404)
+        before = stored.acknowledged[subscription]
         if number <= before:
             return before
         if self.reset_reason(cursor) == "diverged":
@@ -287,6 +296,12 @@ class SimHub:
                     self._show(message, Stage.RECEIVED)
         self.acknowledged(subscription, number)
         return number
+
+    def subscribe(self, cursor: str) -> Json:
+        """A new consumer that begins there."""
+        made = f"s_{self._new()}"
+        self.stored.acknowledged[made] = int(cursor.partition(".")[0])
+        return {"id": made}
 
     def history(self, *, after: int | None, before: int | None, limit: int) -> Json:
         """A page of messages, ascending."""
@@ -393,7 +408,7 @@ class SimHub:
         if run is None or (run.state == "freed" and not run.settled):
             raise _refusal("unknown_run", status=404)
         if run.state != "open":
-            raise _refusal("run_settled" if run.settled else "run_finished")
+            raise _refusal("run_settled" if run.settled else "run_finished", outcome=run.outcome)
         if "run" in body and (run.holder != ref["holderId"] or str(ref["fence"]) != run.fence):
             raise _refusal("fenced")
         return run

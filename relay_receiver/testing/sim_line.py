@@ -153,6 +153,11 @@ class Line:
         """See `Hub`."""
         await self._call("acknowledge", lambda: self._hub.acknowledge(subscription, cursor))
 
+    async def subscribe(self, channel: str | None = None, *, cursor: str | None = None) -> Json:  # noqa: ARG002 - there is one
+        """See `Hub`."""
+        at = cursor or self._hub.cursor(self._hub.stored.head)
+        return await self._call("subscribe", lambda: self._hub.subscribe(at))
+
     async def history(
         self, channel: str, *, after: int | None = None, before: int | None = None, limit: int | None = None  # noqa: ARG002 - there is one
     ) -> Json:  # fmt: skip

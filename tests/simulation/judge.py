@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from simulation.world import Lineage, World
 
 
+TRACE = 120
+"""The last doors that are told with a broken promise."""
+EPOCH = 1_800_000_000.0
+
+
 class Broken(AssertionError):  # noqa: N818 - a promise, not an error
     """A promise was broken."""
 
@@ -36,13 +41,25 @@ class Judge:
         """Messages whose run at the hub was closed by a person, or lost."""
         self.turns: defaultdict[str, set[str]] = defaultdict(set)
         """By journal: agents' jobs handed over since a person's job or a resume."""
+        self.counted: defaultdict[str, set[str]] = defaultdict(set)
         self._of_key: dict[str, tuple[str, str]] = {}
 
     def check(self) -> None:
         """Raise what was broken so far."""
         self._look()
         if self.broken:
-            raise Broken("\n".join([*self.broken, "", *self._world.trace[-120:]]))
+            raise Broken("\n".join([*self.broken, "", *self._world.trace[-TRACE:], "", *self._histories()]))
+
+    def _histories(self) -> list[str]:
+        """What the journals say of each job."""
+        said = []
+        for lineage in self._world.lineages:
+            rows = lineage.rows(
+                "SELECT job.message, job_event.at, source, target, job_event.attempt, who, why "
+                "FROM job_event JOIN job ON job.id = job_event.job ORDER BY job.event, job_event.rowid"
+            )
+            said += [f"{lineage.path.stem} {row[0]} {row[1] - EPOCH:9.3f} {row[2:]}" for row in rows]
+        return said
 
     def say(self, promise: str, what: str) -> None:
         self.broken.append(f"{promise}: {what} (at {self._world.loop.now:.3f})")
@@ -60,15 +77,16 @@ class Judge:
             self.say("P2", f"{work.key} was handed over twice")
         self.handed_keys.add((name, work.key))
         self._of_key[work.key] = (name, work.message)
-        self._chain(name, work, by_agent=bool(row and row[0][2]))
+        if row and row[0][2]:
+            self._chain(name, work)
         run = self._world.hub.stored.runs.get(work.message)
         if work.message not in self.touched and (run is None or run.state != "open" or run.claim != row[0][3]):
             self.say("P2", f"{work.key} was handed over without an open run: {run}")
 
-    def _chain(self, name: str, work: Work, *, by_agent: bool) -> None:
-        if not by_agent:
-            self.turns[name].clear()
-            return
+    def _chain(self, name: str, work: Work) -> None:
+        if work.job in self.counted[name]:
+            return  # each job counts once, whatever its attempts
+        self.counted[name].add(work.job)
         self.turns[name].add(work.job)
         limit = self._limit(name)
         if len(self.turns[name]) > limit:
@@ -79,7 +97,7 @@ class Judge:
         return int(lineage.rows("SELECT chain_limit FROM binding")[0][0])
 
     def resumed(self, lineage: "Lineage") -> None:
-        """A person lifted the pause."""
+        """A person lifted the pause, or a person's job was submitted."""
         self.turns[lineage.path.stem].clear()
 
     def started(self, machine: Machine, key: str) -> None:
@@ -96,19 +114,18 @@ class Judge:
     def acknowledged(self, subscription: str, number: int) -> None:
         """The hub heard that all up to there is stored."""
         world = self._world
-        found = [each for each in world.lineages if each.subscription == subscription]
         stored = world.hub.stored
-        for lineage in found:
-            if lineage.adopted or any(each.adopted for each in found):
-                continue
-            known = {row[0] for row in lineage.rows("SELECT id FROM message")}
-            for each in stored.messages.values():
-                if (
-                    lineage.start < each["event"] <= number
-                    and each["id"] not in known
-                    and each["event"] > stored.pruned
-                ):
-                    self.say("P1", f"{each['id']} ({each['event']}) was acknowledged by {number} and is not committed")
+        found = [
+            each for each in world.lineages if each.rows("SELECT 1 FROM binding WHERE subscription = ?", subscription)
+        ]
+        if len(found) != 1:
+            return  # a copy of the journal acknowledges the same: each reads from its own cursor all the same
+        [lineage] = found
+        known = {row[0] for row in lineage.rows("SELECT id FROM message")}
+        first = max(lineage.start, stored.pruned)
+        for each in stored.messages.values():
+            if first < each["event"] <= number and each["id"] not in known:
+                self.say("P1", f"{each['id']} ({each['event']}) was acknowledged by {number} and is not committed")
 
     def posts(self, lineage: "Lineage", body: dict[str, Any]) -> None:
         """A result or notice reaches the hub."""
@@ -131,10 +148,12 @@ class Judge:
         if not process.task.cancelled() and (error := process.task.exception()) is not None:
             self.say("process", f"{process.lineage.path.stem} ended: {error!r}")
 
-    def copied(self, old: "Lineage", new: "Lineage") -> None:
+    def copied(self, new: "Lineage") -> None:
         """The copy counts from what it holds."""
-        self.turns[new.path.stem] = set()
-        self.here[new.path.stem] = Counter()
+        name = new.path.stem
+        [(count,)] = new.rows("SELECT chain_count FROM binding")
+        self.turns[name] = {f"before {number}" for number in range(count)}
+        self.counted[name] = {job for (job,) in new.rows("SELECT id FROM job WHERE counted")}
 
     # What is so.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal import engine
+from relay_receiver.journal import engine, jobs
 from relay_receiver.journal.journal import Journal, JournalUnavailable
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.how import How
@@ -43,6 +43,8 @@ class SimJournal(Journal):
 
     gate: Callable[[str], None]
     locked: Callable[[], bool]
+    person: Callable[[], None]
+    """Called when a person's job is submitted."""
 
     def _do(self, words: str, fn: Any, *args: Any, **kwargs: Any) -> Any:
         if words != engine.WRITE:
@@ -52,6 +54,8 @@ class SimJournal(Journal):
         if self.locked():
             raise JournalUnavailable("The journal is locked.", code="journal_unavailable")
         done = super()._do(words, fn, *args, **kwargs)
+        if fn is jobs.submit and not done.by_agent:
+            self.person()
         self.gate(f"after {fn.__name__.strip('_')}")
         return done
 
@@ -77,6 +81,7 @@ class Process:
         )
         self.journal.gate = self.gate
         self.journal.locked = lambda: world.locked
+        self.journal.person = lambda: world.judge.resumed(lineage)
         self.line = Line(world.network, self.gate)
         self.line.post_message = self._post  # type: ignore[method-assign]
         binding = self.journal.read_now(bindings.get)

@@ -69,6 +69,8 @@ class Lineage:
     start: int
     """The event after which it reads."""
     adopted: bool = False
+    retired: bool = False
+    """Another journal has its place on its machine."""
     process: Process | None = None
     _reader: sqlite3.Connection | None = field(default=None, repr=False)
 
@@ -147,7 +149,7 @@ class World:
 
     def passes(self, process: Process, door: str) -> bool:
         """Whether the process dies at this door."""
-        if door != "read":
+        if door != "read" and "lease" not in door and "updates" not in door:
             self.trace.append(f"{self.loop.now:9.3f} {process.lineage.path.stem}: {door}")
         for index, (name, count) in enumerate(self.deaths):
             if name == door:
@@ -186,8 +188,16 @@ class World:
                 (f"h{number}", lineage.subscription, self.hub.cursor(head), head, self.wall(lineage.machine)),
             )
         conn.close()
-        self.lineages.append(lineage)
+        self._take_place(lineage)
         return lineage
+
+    def _take_place(self, lineage: Lineage) -> None:
+        """One receiver of a binding on a machine: there is a lock."""
+        for other in self.lineages:
+            if other.machine is lineage.machine:
+                other.retired = True
+                self.kill(other)
+        self.lineages.append(lineage)
 
     def start(self, lineage: Lineage) -> None:
         """Start a process on that journal, where none runs."""
@@ -235,11 +245,29 @@ class World:
         lineage = Lineage(
             path=path, machine=self.machine(machine), subscription=old.subscription, start=old.start, adopted=True
         )
-        self.lineages.append(lineage)
-        self.judge.copied(old, lineage)
+        self._take_place(lineage)
+        self.judge.copied(lineage)
         return lineage
 
+    def restore_hub(self, backup: Stored) -> None:
+        """What the hub was told since the backup, it does not know any more."""
+        before = self.hub.stored
+        self.hub.restore(backup)
+        for message, run in before.runs.items():
+            known = backup.runs.get(message)
+            if known is None or (known.state, known.claim) != (run.state, run.claim):
+                self.judge.touched.add(message)
+                self.judge.forgiven.add(message)
+        self.network.drop_sockets()
+
     # People.
+
+    def settle_at_hub(self, message: str, outcome: str) -> None:
+        """A person ends the run of a message; `not-accepted` lets it be run again."""
+        if self.hub.settle(message, outcome):
+            self.judge.touched.add(message)
+            if outcome == "not-accepted":
+                self.judge.allowed[message] += 1
 
     def ask(self, lineage: Lineage, call: Callable[[Process], Coroutine[Any, Any, Any]]) -> bool:
         """Have a person ask something of a running receiver. True if it was done."""
