@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from relay_receiver.jobs.text import clean
 from relay_receiver.processes import files
 from relay_receiver.wire.errors import RelayError
 
@@ -61,7 +62,7 @@ class Control:
 
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
-            asked = json.loads(line)
+            asked = {name: clean(said) if isinstance(said, str) else said for name, said in json.loads(line).items()}
             verb = self._verbs[asked.pop("verb")]
         except (ValueError, KeyError, AttributeError, TypeError):
             return {"error": "the receiver does not know this call", "code": "unknown_call"}

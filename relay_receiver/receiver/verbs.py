@@ -33,6 +33,10 @@ START_SECONDS = 20.0
 STOP_SECONDS = 60.0
 """How long `stop` waits for the process to go, past its own grace, before it says so."""
 
+ANSWER_SECONDS = 10.0
+"""How long a receiver that has just started, or ends, is waited for."""
+LOOK_SECONDS = 0.02
+
 LOG = "receiver.log"
 LOCK = "lock"
 JOURNAL = "journal.sqlite3"
@@ -136,7 +140,7 @@ def status(target: Target) -> dict[str, Any]:
     """What runs, what waits, what is wrong. `state` is `stopped` where no process runs."""
     facts = target.facts()
     try:
-        return control.call(target.runtime, "status", timeout=10.0)
+        return _ask(target, "status", timeout=10.0)
     except control.NotRunning:
         from relay_receiver.receiver import views
 
@@ -168,7 +172,7 @@ def log_path(target: Target) -> Path:
 def resume(target: Target) -> dict[str, Any]:
     """Lift the pause of the chain guard."""
     try:
-        return control.call(target.runtime, "resume", who=who())
+        return _ask(target, "resume", who=who())
     except control.NotRunning:
         from relay_receiver.journal import chain
 
@@ -179,7 +183,7 @@ def resume(target: Target) -> dict[str, Any]:
 def jobs(target: Target, *, limit: int = 50, open_only: bool = False) -> dict[str, Any]:
     """The newest jobs: `{jobs: [{id, state, ...}]}`."""
     try:
-        return control.call(target.runtime, "jobs", limit=limit, open_only=open_only)
+        return _ask(target, "jobs", limit=limit, open_only=open_only)
     except control.NotRunning:
         from relay_receiver.receiver import views
 
@@ -189,8 +193,8 @@ def jobs(target: Target, *, limit: int = 50, open_only: bool = False) -> dict[st
 def job(target: Target, job_id: str) -> dict[str, Any]:
     """The evidence sheet: one job whole, its history, what was kept, and for one in flight what can be seen now."""
     try:
-        sheet = control.call(target.runtime, "job", id=job_id)
-        directory = control.call(target.runtime, "status")["directory"]
+        sheet = _ask(target, "job", id=job_id)
+        directory = _ask(target, "status")["directory"]
     except control.NotRunning:
         from relay_receiver.receiver import views
 
@@ -217,7 +221,7 @@ def job(target: Target, job_id: str) -> dict[str, Any]:
 def cancel(target: Target, job_id: str) -> dict[str, Any]:
     """Cancel a job: at once where it is queued; one at the agent needs a running receiver."""
     try:
-        return control.call(target.runtime, "cancel", id=job_id, who=who())
+        return _ask(target, "cancel", id=job_id, who=who())
     except control.NotRunning:
         from relay_receiver.receiver import settle as settling
         from relay_receiver.receiver import views
@@ -238,7 +242,7 @@ def settle(
 ) -> dict[str, Any]:
     """Settle an unknown job: `how` is `accept`, `abandon` or `retry`."""
     try:
-        return control.call(target.runtime, "settle", id=job_id, how=how, text=text, reason=reason, who=who())
+        return _ask(target, "settle", id=job_id, how=how, text=text, reason=reason, who=who())
     except control.NotRunning:
         from relay_receiver.receiver import settle as settling
         from relay_receiver.receiver import views
@@ -264,7 +268,7 @@ def settings(target: Target, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 
     """Change wake, chain_limit, ceiling, stall, network or env, from the next job on."""
     target.facts()
     try:
-        return control.call(target.runtime, "settings", changes=changes)
+        return _ask(target, "settings", changes=changes)
     except control.NotRunning:
         from relay_receiver.journal import binding as bindings
 
@@ -344,6 +348,23 @@ def _service(target: Target) -> "Service":
         stop=[*own, "stop", "--channel", target.channel],
         environment=units.environment(),
     )
+
+
+def _ask(target: Target, verb: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """Ask the running receiver; one that is just starting or ending is waited for.
+
+    Raises:
+        NotRunning: none runs.
+        RelayError: it refused, or does not answer.
+    """
+    end = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return control.call(target.runtime, verb, **arguments)
+        except control.NotRunning:
+            if _running(target) is None or time.monotonic() >= end:
+                raise
+        time.sleep(LOOK_SECONDS)
 
 
 def _running(target: Target) -> identity.ProcessIdentity | None:
