@@ -8,7 +8,7 @@ import contextlib
 import json
 import struct
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, Self
@@ -52,6 +52,10 @@ class Lost:
     """The hub does it; its answer never comes, and the connection is reset."""
 
 
+class Stale:
+    """The answer to an earlier call of that name is given again, and the hub hears nothing."""
+
+
 class Silent:
     """The hub hears nothing, nobody answers, and the connection stays open: half-open."""
 
@@ -71,13 +75,24 @@ class CutSocket:
     at: Callable[[dict[str, Any]], bool]
 
 
-Fault = Answer | Reset | Lost | Silent | Slow | CutSocket
+Fault = Answer | Reset | Lost | Stale | Silent | Slow | CutSocket
 Rule = Callable[[Call], Fault | None]
 
 
 def nth(number: int, fault: Fault) -> Rule:
     """The fault at one call."""
     return lambda call: fault if call.number == number else None
+
+
+def one_by_one(name: str, faults: Iterable[Fault | None]) -> Rule:
+    """The faults at the calls of that name, in order; None lets a call pass."""
+    left = iter(faults)
+    return lambda call: next(left, None) if call.name == name else None
+
+
+def together(*rules: Rule) -> Rule:
+    """The first fault that any of the rules has."""
+    return lambda call: next(filter(None, (rule(call) for rule in rules)), None)
 
 
 def first(name: str, fault: Fault, *, times: int = 1) -> Rule:
@@ -107,6 +122,7 @@ class Proxy:
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         self._open: set[asyncio.StreamWriter] = set()
+        self._answers: dict[str, bytes] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._listening = 0
@@ -227,6 +243,10 @@ class Proxy:
             case Silent():
                 await reader.read()
                 return False
+            case Stale():
+                writer.write(self._answers[call.name])
+                await writer.drain()
+                return True
             case Answer(status=status, headers=headers, body=said):
                 lines = [f"HTTP/1.1 {status} Said", "Content-Type: application/json", f"Content-Length: {len(said)}"]
                 lines += [f"{name}: {value}" for name, value in headers]
@@ -245,6 +265,7 @@ class Proxy:
                 writer.write(body[start : start + fault.piece])
                 await writer.drain()
             return True
+        self._answers[call.name] = head + body
         writer.write(head + body)
         await writer.drain()
         if head.startswith(b"HTTP/1.1 101"):

@@ -1,10 +1,25 @@
 """One call of the receiver goes wrong on the way to a real hub: answered once, started once, and never stuck."""
 
+import email.utils
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support_proxy import Answer, Call, Fault, Lost, Proxy
+from support_proxy import (
+    Answer,
+    Call,
+    CutSocket,
+    Fault,
+    Lost,
+    Proxy,
+    Reset,
+    Silent,
+    Slow,
+    Stale,
+    first,
+    one_by_one,
+    together,
+)
 from support_world import World, until, world
 
 from relay_receiver.receiver import verbs
@@ -55,3 +70,105 @@ def test_a_begin_whose_answer_was_lost_with_its_process_is_given_back_and_begun_
     verbs.start(bob)
     w.until_stage(asked["id"], "answered")
     assert starts(w, bob, asked) == 1
+
+
+ON_THE_WAY = [
+    Answer(500),
+    Answer(502, body=b"<html>bad gateway</html>"),
+    Answer(503, (("Retry-After", "1"),)),
+    Answer(504, body=b""),
+    Answer(429, (("Retry-After", "1"),)),
+    Answer(429, (("Retry-After", email.utils.formatdate(0)),)),
+    Reset(),
+    Lost(),
+]
+
+
+@pytest.mark.parametrize("name", ["POST /receiver/run begin", "POST /messages"])
+def test_each_fault_at_a_call_of_a_job_leaves_one_start_and_one_answer(
+    place: tuple[World, Proxy, Target], name: str
+) -> None:
+    w, proxy, bob = place
+    verbs.start(bob)
+    spread = [fault for each in ON_THE_WAY for fault in (each, None)]
+    proxy.arm(together(one_by_one(name, spread), one_by_one("POST /receiver/run stage", ON_THE_WAY)))
+    asked = [w.ask(bob, f"task={number}") for number in range(len(ON_THE_WAY))]
+    answered_once(w, bob, asked)
+    assert len([call for call in proxy.hit if call.name == name]) == len(ON_THE_WAY)
+
+
+def test_each_fault_at_lease_feed_and_acknowledgement_leaves_one_start_and_one_answer(
+    place: tuple[World, Proxy, Target],
+) -> None:
+    w, proxy, bob = place
+    verbs.stop(bob)
+    proxy.arm(
+        together(
+            one_by_one("POST /receiver", [Answer(500), Lost(), Reset()]),
+            one_by_one("GET /ws", [Answer(502), Reset(), Answer(404)]),
+            one_by_one("GET /updates", [Answer(500), None, Lost(), Reset(), None, Stale(), Slow()]),
+            lambda call: Lost() if call.method == "PATCH" and len(proxy.hit) < 8 else None,
+        )
+    )
+    asked = [w.ask(bob, "task=before")]
+    verbs.start(bob)
+    for number in range(3):
+        answered_once(w, bob, asked)
+        asked.append(w.ask(bob, f"task={number}"))
+    answered_once(w, bob, asked)
+    assert {"POST /receiver", "GET /ws", "GET /updates"} <= {call.name for call in proxy.hit}
+
+
+@pytest.mark.parametrize("frame", ["event", "cursor"])
+def test_a_socket_cut_in_the_middle_of_a_batch_loses_nothing(place: tuple[World, Proxy, Target], frame: str) -> None:
+    w, proxy, bob = place
+    verbs.stop(bob)
+    seen = []
+
+    def later(said: dict[str, Any]) -> bool:
+        seen.append(said)
+        return said["t"] == frame and any(each["t"] == "event" for each in seen)
+
+    proxy.arm(first("GET /ws", CutSocket(later)))
+    verbs.start(bob)
+    until(lambda: verbs.status(bob)["transport"]["name"] == "websocket", what="the socket")
+    answered_once(w, bob, [w.ask(bob, "task=one"), w.ask(bob, "task=two")])
+    assert any(said["t"] == "event" for said in seen)
+
+
+def test_a_call_that_nobody_answers_stands_in_the_way_of_neither_status_nor_stop(
+    place: tuple[World, Proxy, Target],
+) -> None:
+    w, proxy, bob = place
+    verbs.start(bob)
+    proxy.arm(first("POST /receiver/run begin", Silent()))
+    asked = w.ask(bob, "task=silence")
+    until(lambda: proxy.hit, what="the call")
+    assert verbs.status(bob)["state"] == "ready"
+    verbs.stop(bob)
+    verbs.start(bob)
+    answered_once(w, bob, [asked])
+
+
+def test_an_outage_in_the_middle_of_a_job_is_shown_and_over_when_it_is_over(place: tuple[World, Proxy, Target]) -> None:
+    w, proxy, bob = place
+    verbs.start(bob)
+    proxy.arm(lambda _: None)
+    running, queued = w.ask(bob, "hold=outage task=one"), w.ask(bob, "task=two")
+    w.until_stage(running["id"], "running")
+    with proxy.outage():
+        late = w.ask(bob, "task=three")
+        w.release("outage")
+        until(lambda: verbs.status(bob)["job"]["state"] == "output", what="the answer kept")
+        until(lambda: verbs.status(bob)["transport"]["name"] == "offline", what="a word of it")
+        assert "cannot be reached" in verbs.status(bob)["transport"]["why"]
+        assert verbs.jobs(bob)["jobs"]
+    answered_once(w, bob, [running, queued, late])
+
+
+def answered_once(w: World, bob: Target, asked: list[dict[str, Any]]) -> None:
+    for each in asked:
+        w.until_stage(each["id"], "answered", seconds=30)
+        assert len(w.results(each["id"])) == 1
+        assert starts(w, bob, each) == 1
+    assert verbs.status(bob)["needsPerson"] == []
