@@ -44,6 +44,9 @@ async def _open_at_hub(parts: Parts, runner: Runner, run: dict[str, Any]) -> Non
         )
         return
     if job.state in TERMINAL:
+        if job.result is not None:
+            # It was posted, and that closed the run: the hub was restored, and has lost the result with the end.
+            await runner.post_again()
         await _finish(parts, job, run, state=_end(job), outcome=_outcome(job))
     elif job.state is JobState.QUEUED:
         await _finish(parts, job, run, state="not-accepted", outcome=None)
@@ -85,8 +88,14 @@ async def _closed_at_hub(parts: Parts, runner: Runner) -> None:
     settled = (told or {}).get("settled")
     if not settled:
         return
+    freed = settled.get("outcome") == "not-accepted"
+    if job.state in AT_THE_AGENT:
+        # Nothing else begins while the agent works on it. What was freed to be done is being done: its answer counts.
+        if not freed and job.cancel is None:
+            await runner.cancel(job.id, "a person at the hub")
+        return
     why = f"a person settled it at the hub: {settled.get('reason') or settled.get('outcome')}"
-    if settled.get("outcome") == "not-accepted":
+    if freed:
         await parts.write(jobs.requeue, job.id, JobEvent.RETRY, at=parts.now(), who="hub", why=why)
         await parts.write(jobs.run_closed, job.id)
         await runner.reload()

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from relay_receiver.adapters.base import Work
+from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import TERMINAL, JobState
 from relay_receiver.testing.sim_agent import Machine
 
@@ -39,6 +40,8 @@ class Judge:
         """Messages whose run a restored hub has forgotten: only one journal can know of it then."""
         self.touched: set[str] = set()
         """Messages whose run at the hub was closed by a person, or lost."""
+        self.unseen: set[str] = set()
+        """Messages whose result may be missing: a person ended their run, or it was lost unseen."""
         self.turns: defaultdict[str, set[str]] = defaultdict(set)
         """By journal: agents' jobs handed over since a person's job or a resume."""
         self.counted: defaultdict[str, set[str]] = defaultdict(set)
@@ -70,34 +73,35 @@ class Judge:
         """The adapter was called."""
         lineage = process.lineage
         name = lineage.path.stem
-        row = lineage.rows("SELECT state, attempt, by_agent, run_claim, holder FROM job WHERE id = ?", work.job)
+        row = lineage.rows("SELECT state, attempt, run_claim FROM job WHERE id = ?", work.job)
         if not row or row[0][:2] != ("submitting", work.attempt):
             self.say("P2", f"{work.key} was handed over before that was committed: {row}")
         if (name, work.key) in self.handed_keys:
             self.say("P2", f"{work.key} was handed over twice")
         self.handed_keys.add((name, work.key))
         self._of_key[work.key] = (name, work.message)
-        if row and row[0][2]:
-            self._chain(name, work)
         run = self._world.hub.stored.runs.get(work.message)
-        if work.message not in self.touched and (run is None or run.state != "open" or run.claim != row[0][3]):
+        if work.message not in self.touched and (run is None or run.state != "open" or run.claim != row[0][2]):
             self.say("P2", f"{work.key} was handed over without an open run: {run}")
 
-    def _chain(self, name: str, work: Work) -> None:
-        if work.job in self.counted[name]:
-            return  # each job counts once, whatever its attempts
-        self.counted[name].add(work.job)
-        self.turns[name].add(work.job)
-        limit = self._limit(name)
-        if len(self.turns[name]) > limit:
-            self.say("P7", f"{len(self.turns[name])} turns of agents in a row in {name}")
+    def submitted(self, lineage: "Lineage", job: Job) -> None:
+        """The intent to hand a job over is committed: that is a turn of agents, or the end of their row."""
+        name = lineage.path.stem
+        if not job.by_agent:
+            self.turns[name].clear()
+        elif job.id not in self.counted[name]:  # each job counts once, whatever its attempts
+            self.counted[name].add(job.id)
+            self.turns[name].add(job.id)
+            limit = self._limit(name)
+            if len(self.turns[name]) > limit:
+                self.say("P7", f"{len(self.turns[name])} turns of agents in a row in {name}")
 
     def _limit(self, name: str) -> int:
         lineage = next(each for each in self._world.lineages if each.path.stem == name)
         return int(lineage.rows("SELECT chain_limit FROM binding")[0][0])
 
     def resumed(self, lineage: "Lineage") -> None:
-        """A person lifted the pause, or a person's job was submitted."""
+        """A person lifted the pause."""
         self.turns[lineage.path.stem].clear()
 
     def started(self, machine: Machine, key: str) -> None:
@@ -105,6 +109,9 @@ class Judge:
         name, message = self._of_key[key]
         self.executions[message] += 1
         self.here[name][message] += 1
+        for other in machine.spool.values():
+            if other.key != key and other.started and not (other.end or other.gone or other.key in machine.doubtful):
+                self.say("P6", f"{key} began on {machine.name} while {other.key} runs")
         most = 1 + self.allowed[message]
         if self.here[name][message] > most:
             self.say("P2", f"{message} was run {self.here[name][message]} times by {name}, last as {key}")

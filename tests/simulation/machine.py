@@ -266,8 +266,8 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def resume(self) -> None:
-        self.world.judge.resumed(self.here)
-        self.world.ask(self.here, resumed)
+        if self.world.ask(self.here, resumed):
+            self.world.judge.resumed(self.here)
 
     @invariant()
     def promises(self) -> None:

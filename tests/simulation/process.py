@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relay_receiver.client.profiles import Profile
+from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import engine, jobs
@@ -43,8 +44,8 @@ class SimJournal(Journal):
 
     gate: Callable[[str], None]
     locked: Callable[[], bool]
-    person: Callable[[], None]
-    """Called when a person's job is submitted."""
+    submitted: Callable[[Job], None]
+    """Called when the intent to hand a job over is committed."""
 
     def _do(self, words: str, fn: Any, *args: Any, **kwargs: Any) -> Any:
         if words != engine.WRITE:
@@ -54,8 +55,8 @@ class SimJournal(Journal):
         if self.locked():
             raise JournalUnavailable("The journal is locked.", code="journal_unavailable")
         done = super()._do(words, fn, *args, **kwargs)
-        if fn is jobs.submit and not done.by_agent:
-            self.person()
+        if fn is jobs.submit:
+            self.submitted(done)
         self.gate(f"after {fn.__name__.strip('_')}")
         return done
 
@@ -81,7 +82,7 @@ class Process:
         )
         self.journal.gate = self.gate
         self.journal.locked = lambda: world.locked
-        self.journal.person = lambda: world.judge.resumed(lineage)
+        self.journal.submitted = lambda job: world.judge.submitted(lineage, job)
         self.line = Line(world.network, self.gate)
         self.line.post_message = self._post  # type: ignore[method-assign]
         binding = self.journal.read_now(bindings.get)

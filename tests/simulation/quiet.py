@@ -22,7 +22,16 @@ def come_to_rest(world: World) -> None:
     _wait(world, people=False)
     world.judge.check()
     _wait(world, people=True)
+    _look_for_results(world)
     world.judge.check()
+
+
+def _look_for_results(world: World) -> None:
+    stored = world.hub.stored
+    answered = {each["replyTo"] for each in stored.messages.values() if each["kind"] == "result"}
+    for message, stage in stored.stages.items():
+        if stage in {Stage.ANSWERED, Stage.QUIET} and message not in answered | world.judge.unseen:
+            world.judge.say("P5", f"{message} shows as {stage}, and has no result")
 
 
 def _heal(world: World) -> None:
@@ -69,6 +78,7 @@ def _left(world: World, *, people: bool) -> list[str]:
         f"{message} {stage}"
         for message, stage in hub.stored.stages.items()
         if stage not in told
+        and message not in world.judge.unseen
         and (message in known or hub.stored.messages[message]["event"] > max(hub.stored.pruned, holder.start))
     ]
     here = [

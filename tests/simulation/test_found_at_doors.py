@@ -3,6 +3,7 @@
 from simulation.world import World
 
 from relay_receiver.testing.sim_agent import Turn
+from relay_receiver.testing.sim_line import Fault
 
 
 def test_an_answer_loses_its_run_and_keeps_itself_in_one_commit(world: World) -> None:
@@ -21,4 +22,51 @@ def test_an_answer_loses_its_run_and_keeps_itself_in_one_commit(world: World) ->
     world.run(60.0)
     assert here.rows("SELECT state FROM job") == [("done",)]
     assert world.hub.stored.stages[asked] == "answered"
+    world.judge.check()
+
+
+def test_a_restored_hub_that_still_has_the_run_open_gets_the_result_again(world: World) -> None:
+    """Also where the receiver has not seen its own result, and so nothing that tells it of the restore."""
+    here = world.configure("one")
+    world.start(here)
+    here.machine.turns.append(Turn.LONG)
+    asked = world.hub.say("p_1", agent=False, kind="request", content="do it", to="a_me")["id"]
+    world.run(5.0)
+    backup = world.hub.backup()
+    world.network.sockets = False
+    world.network.drop_sockets()
+    world.network.faults["updates"].extend([Fault.DROPPED] * 99)
+    world.run(25.0)
+    assert world.hub.stored.stages[asked] == "answered"
+    world.kill(here)
+    world.restore_hub(backup)
+    world.start(here)
+    world.run(60.0)
+    assert world.hub.stored.stages[asked] == "answered"
+    assert any(each["replyTo"] == asked for each in world.hub.stored.messages.values())
+
+
+def test_what_a_person_frees_at_the_hub_is_not_begun_while_the_agent_works_on_it(world: World) -> None:
+    """It would run twice at once; the answer that comes is the one that was wanted."""
+    here = world.configure("one")
+    world.start(here)
+    here.machine.turns.append(Turn.LONG)
+    asked = world.hub.say("p_1", agent=False, kind="request", content="do it", to="a_me")["id"]
+    world.run(2.0)
+    world.settle_at_hub(asked, "not-accepted")
+    world.run(60.0)
+    assert world.judge.executions == {asked: 1}
+    assert world.hub.stored.stages[asked] == "answered"
+
+
+def test_what_a_person_ends_at_the_hub_is_stopped_before_anything_else_begins(world: World) -> None:
+    here = world.configure("one")
+    world.start(here)
+    here.machine.turns.append(Turn.HANGS)
+    asked = world.hub.say("p_1", agent=False, kind="request", content="do it", to="a_me")["id"]
+    world.hub.say("p_1", agent=False, kind="request", content="and this", to="a_me")
+    world.run(2.0)
+    world.settle_at_hub(asked, "abandoned")
+    world.run(60.0)
+    assert here.rows("SELECT state FROM job ORDER BY event") == [("done_elsewhere",), ("done",)]
     world.judge.check()

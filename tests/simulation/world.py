@@ -258,13 +258,26 @@ class World:
             if known is None or (known.state, known.claim) != (run.state, run.claim):
                 self.judge.touched.add(message)
                 self.judge.forgiven.add(message)
+        self._note_unseen_losses(before, backup)
         self.network.drop_sockets()
+
+    def _note_unseen_losses(self, before: Stored, backup: Stored) -> None:
+        """Results that are lost before their receiver saw them in its stream: its cursor shows it no restore."""
+        seen = [
+            int(str(cursor).partition(".")[0])
+            for lineage in self.lineages
+            for (cursor,) in lineage.rows("SELECT cursor FROM binding")
+        ]
+        lost = [each for each in before.messages.values() if each["id"] not in backup.messages]
+        if min(seen) <= backup.head:
+            self.judge.unseen.update(each["replyTo"] for each in lost if each["kind"] == "result")
 
     # People.
 
     def settle_at_hub(self, message: str, outcome: str) -> None:
         """A person ends the run of a message; `not-accepted` lets it be run again."""
         if self.hub.settle(message, outcome):
+            self.judge.unseen.add(message)
             self.judge.touched.add(message)
             if outcome == "not-accepted":
                 self.judge.allowed[message] += 1
