@@ -106,12 +106,11 @@ def running_status(situation: Situation, stored: dict[str, Any]) -> dict[str, An
     state = situation.state(None if job is None else job["state"])
     needs = list(stored["needsPerson"])
     if situation.unauthorized:
-        needs.append({"what": "unauthorized", "next": "relay connect"})
+        needs.append({"what": "unauthorized", "next": "relay connect URL#CODE --name NAME"})
     needs += [{"what": "fault", "why": each.sentence, "next": each.hint} for each in situation.faults.values()]
     if situation.foreign_run is not None:
-        needs.append(
-            {"what": "foreign_run", "next": f"relay messages settle {situation.foreign_run.get('message')} --abandon"}
-        )
+        settle = f"relay messages settle {situation.foreign_run.get('message')} --abandon --reason TEXT"
+        needs.append({"what": "foreign_run", "next": settle})
     return {
         "state": state,
         "detail": situation.detail(),
