@@ -65,6 +65,7 @@ def relay() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are told on stderr, never raised."""
+    output.replace_closed()
     output.steady(sys.stdout, sys.stderr)
     try:
         with relay.make_context("relay", list(argv)) as ctx:

@@ -65,6 +65,13 @@ def steady(*streams: TextIO) -> None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]  # a TextIOWrapper in real life
 
 
+def replace_closed() -> None:
+    """Write nowhere what was closed by whoever started this command (`>&-`)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - open as long as we run
+
+
 def write_json(value: object, stream: TextIO) -> None:
     """Write one JSON value and a newline, in ASCII where the stream is not UTF-8."""
     plain = (stream.encoding or "").lower().replace("-", "") != "utf8"

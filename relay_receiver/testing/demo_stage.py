@@ -177,7 +177,8 @@ class Stage:
         try:
             await self.machine.relay("receiver", "stop", "--now", as_=name, shown="")
         except RelayError as error:
-            self.say(f"  {name}'s receiver did not stop: {error.sentence}")
+            if error.code != "not_configured":
+                self.say(f"  {name}'s receiver did not stop: {error.sentence}")
 
     def _tell(self, event: Mapping[str, Any]) -> None:
         said = event["data"]["message"]

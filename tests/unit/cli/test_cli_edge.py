@@ -60,6 +60,13 @@ def test_an_error_is_one_json_object_on_stderr_when_piped(
     assert json.loads(told.err) == {"error": "It is not so.", "code": "not_so", "hint": "relay status", "number": 3}
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_fault(closed: str) -> None:
+    line = f"{sys.executable} -m relay_receiver.cli.main skill show {closed}"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_error_is_a_sentence_and_the_next_line_in_text(
     command: Callable[[Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
