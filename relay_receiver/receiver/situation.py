@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.message import iso
 
 
 class LeaseState(StrEnum):
@@ -97,4 +98,7 @@ class Situation:
         if self.foreign_run is not None:
             return "the hub holds a run open that this journal does not know; a person settles it"
         fault = next((each.sentence for each in self.faults.values()), None)
-        return fault or self.adapter_error or self.refused or self.hub_error
+        refused = self.refused
+        if refused is not None and self.retry_at is not None:
+            refused = f"{refused}; tried again at {iso(self.retry_at)}"
+        return fault or self.adapter_error or refused or self.hub_error

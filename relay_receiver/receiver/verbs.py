@@ -198,12 +198,12 @@ def job(target: Target, job_id: str) -> dict[str, Any]:
     except control.NotRunning:
         from relay_receiver.receiver import views
 
-        found = _on_journal(target, lambda conn, binding: (views.job_sheet(conn, job_id), binding.directory))
-        if found[0] is None:
+        kept, directory = _on_journal(target, lambda conn, binding: (views.job_sheet(conn, job_id), binding.directory))
+        if kept is None:
             raise RelayError(
                 f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs"
             ) from None
-        sheet, directory = found
+        sheet = kept
     if sheet["state"] not in {state.value for state in IN_FLIGHT}:
         return sheet
     from relay_receiver.receiver import evidence

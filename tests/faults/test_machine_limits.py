@@ -1,15 +1,20 @@
 """Limits in time, through the real thing: stall, ceiling, expiry, cancel by either side, and the three ways to stop."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support_parts import Bench, message
 from support_world import World, until, world
 
+from relay_receiver.adapters.base import Refused, Scope
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
+from relay_receiver.wire.message import iso
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +144,25 @@ def test_a_job_that_was_to_be_cancelled_is_cancelled_by_the_next_process(place: 
     w.do("owner", lambda hub: hub.withdraw(asked["id"]))
     verbs.start(bob)
     w.until_stage(asked["id"], "cancelled")
+
+
+def test_a_usage_limit_parks_the_queue_until_its_reset_says_until_when_and_work_resumes_by_itself(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with Bench(tmp_path) as b:
+            reset = b.clock + 7200
+            b.adapter.answers = [Refused(scope=Scope.BINDING, reason="usage limit", retry_at=reset, code="usage_limit")]
+            b.arrive(message(1), message(2))
+            await b.until(lambda: b.parts.situation.state(None) == "refused")
+            assert b.parts.situation.detail() == f"usage limit; tried again at {iso(reset)}"
+            b.clock += 7100
+            b.runner.kick()
+            await b.runner.ask(lambda: asyncio.sleep(0))
+            assert len(b.adapter.works) == 1
+            b.clock += 101
+            b.runner.kick()
+            await b.until(lambda: b.jobs() == {"m1": "done", "m2": "done"})
+            assert b.parts.situation.detail() is None
+
+    asyncio.run(scenario())

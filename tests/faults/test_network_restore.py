@@ -90,3 +90,15 @@ def test_a_receiver_that_the_hub_has_never_heard_of_subscribes_again(w: World) -
     w.release("a")
     w.until_stage(asked["id"], "answered")
     w.until_stage(other["id"], "answered")
+
+
+def test_a_receiver_that_joined_after_the_backup_is_told_to_join_again(w: World) -> None:
+    copy = back_up(w)
+    bob = w.agent("bob")
+    verbs.start(bob)
+    asked = w.ask(bob, "task=first")
+    w.until_stage(asked["id"], "answered")
+    restore(w, copy)
+    until(lambda: verbs.status(bob)["state"] == "unauthorized", seconds=40, what="the refusal")
+    assert "relay connect" in next(each["next"] for each in verbs.status(bob)["needsPerson"])
+    assert verbs.jobs(bob)["jobs"][0]["state"] == "done"
