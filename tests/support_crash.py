@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support_faults import CrashWorld, crash_world, gone, moment
+from support_faults import CrashWorld, codex_crash_world, crash_world, gone, moment
 from support_world import until
 
 REACH_SECONDS = 20.0
@@ -88,11 +88,11 @@ def group(c: CrashWorld) -> list[int]:
 
 def points(c: CrashWorld, prefixes: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The points that a request passes, and those that only a start with a job in flight passes."""
-    c.end(c.ask("please task=first"))
-    _in_flight(c, "dry", receiver)
+    c.end(c.ask(c.quick()))
+    dry = _in_flight(c, "dry", receiver)
     c.revive()
-    c.place.release("dry")
-    c.end(c.asked[-1])
+    c.release("dry")
+    c.end(dry)
     every = {p for p in c.faults.seen() if p.startswith(prefixes) and not p.startswith(_ONCE)}
     starting = {p for p in every if p.startswith(AT_START)}
     return sorted(every - starting), sorted(starting)
@@ -101,7 +101,7 @@ def points(c: CrashWorld, prefixes: tuple[str, ...]) -> tuple[list[str], list[st
 def at_point(c: CrashWorld, row: Row, point: str, also: Strike = lambda _: (), *, skip: int = 0) -> None:
     """Two requests; the process that comes to the point dies there, others with it."""
     plan = c.faults.plan(point, skip=skip)
-    asked = [c.ask(f"please task={n}", meanwhile=c.revive) for n in (1, 2)]
+    asked = [c.ask(c.quick(), meanwhile=c.revive) for _ in range(2)]
     until(lambda: c.faults.hit(plan) or _over(c, asked), seconds=REACH_SECONDS, what=point)
     _struck(c, row, plan, point, also)
     _judge(c, row, asked)
@@ -114,7 +114,7 @@ def at_start(c: CrashWorld, row: Row, point: str, also: Strike = lambda _: ()) -
     plan = c.faults.plan(point)
     c.revive()
     until(lambda: c.faults.hit(plan), seconds=REACH_SECONDS, what=point)
-    c.place.release(name)
+    c.release(name)
     _struck(c, row, plan, point, also)
     _judge(c, row, [asked])
 
@@ -141,7 +141,7 @@ def at_random(c: CrashWorld, row: Row, strike: Strike, rnd: random.Random) -> No
 
     timer = threading.Timer(wait, kill)
     timer.start()
-    asked = [c.ask(f"please task={n}", meanwhile=c.revive) for n in (1, 2)]
+    asked = [c.ask(c.quick(), meanwhile=c.revive) for _ in range(2)]
     timer.join()
     row.hits += bool(done and done[0])
     _judge(c, row, asked)
@@ -150,17 +150,17 @@ def at_random(c: CrashWorld, row: Row, strike: Strike, rnd: random.Random) -> No
 def while_running(c: CrashWorld, row: Row, strike: Strike, rnd: random.Random) -> None:
     """A kill while the program certainly runs."""
     name = f"run-{row.trials}-{rnd.randrange(1 << 30)}"
-    asked = c.ask(f"please hold={name}")
-    until(lambda: c.starts()[c.job(asked)], what="the start of the program")
+    asked = c.ask(c.held(name))
+    until(lambda: c.starts()[asked], what="the start of the program")
     moment(rnd, 0.05)
     row.hits += bool(c.kill(*strike(c)))
-    c.place.release(name)
+    c.release(name)
     _judge(c, row, [asked])
 
 
 def _in_flight(c: CrashWorld, name: str, strike: Strike) -> str:
-    asked = c.ask(f"please hold={name}")
-    until(lambda: c.starts()[c.job(asked)], what="the start of the program")
+    asked = c.ask(c.held(name))
+    until(lambda: c.starts()[asked], what="the start of the program")
     c.kill(*strike(c))
     return asked
 
@@ -231,6 +231,13 @@ TABLES: dict[str, Work] = {
     "whole group at once, any moment": _randomly(group),
     "whole group at once, job running": _running(group),
 }
+CODEX: dict[str, Work] = {
+    "codex: receiver killed, any moment": _randomly(receiver),
+    "codex: receiver killed in a turn": _running(receiver),
+    "codex: hub killed, any moment": _randomly(hub),
+    "codex: app-server killed in a turn": _running(agent),
+}
+"""With the real Codex; these take several times as long."""
 WITHOUT_A_PERSON = tuple(name for name in TABLES if name.startswith(("receiver", "hub", "both")))
 """Of these, 99.5 % must end answered without a person."""
 
@@ -238,9 +245,10 @@ WITHOUT_A_PERSON = tuple(name for name in TABLES if name.startswith(("receiver",
 def run(name: str, trials: int, seed: int) -> Row:
     """Trials of one kind in a world of their own."""
     row = Row(name=name)
-    with tempfile.TemporaryDirectory(prefix="crash") as folder, crash_world(Path(folder) / "w") as c:
+    made = codex_crash_world if name in CODEX else crash_world
+    with tempfile.TemporaryDirectory(prefix="crash") as folder, made(Path(folder) / "w") as c:
         try:
-            TABLES[name](c, row, trials, random.Random(seed))  # noqa: S311 - a seed repeats it
+            (TABLES | CODEX)[name](c, row, trials, random.Random(seed))  # noqa: S311 - a seed repeats it
         except AssertionError as error:
             row.broken.append(f"seed {seed}: {error}")
         close(c, row)

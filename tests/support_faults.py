@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from support_codex import CONFIG, codex_binary
 from support_world import World, until, world
 
 from relay_receiver.client import profiles
@@ -23,6 +24,7 @@ from relay_receiver.client.rest import Rest
 from relay_receiver.jobs.job import job_id
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
+from relay_receiver.testing.model import ModelEndpoint
 from relay_receiver.wire.errors import RelayError
 
 ENDS = frozenset({"answered", "quiet", "failed", "expired", "cancelled", "withdrawn", "unknown"})
@@ -134,12 +136,13 @@ class Person:
 class CrashWorld:
     """A world whose processes look at fault points, one agent, and what has to be true of it at the end."""
 
-    def __init__(self, place: World, faults: Faults) -> None:
+    def __init__(self, place: World, faults: Faults, **binding: Any) -> None:
         self.place = place
         self.faults = faults
         self.person = Person(place)
-        self.target = place.agent("bob")
-        self.asked: list[str] = []
+        self.target = place.agent("bob", **binding)
+        self.asked: dict[str, str] = {}
+        """What each message asks for."""
         self.settled: set[str] = set()
         verbs.start(self.target)
 
@@ -188,9 +191,21 @@ class CrashWorld:
 
     # Asking, and what it came to.
 
+    def quick(self) -> str:
+        """Work that is done at once."""
+        return "please task=quick"
+
+    def held(self, name: str) -> str:
+        """Work that goes on until `release(name)`."""
+        return f"please hold={name}"
+
+    def release(self, name: str) -> None:
+        self.place.release(name)
+
     def ask(self, text: str, *, meanwhile: Callable[[], None] = lambda: None) -> str:
-        self.asked.append(self.person.ask(self.target, text, meanwhile=meanwhile))
-        return self.asked[-1]
+        message = self.person.ask(self.target, text, meanwhile=meanwhile)
+        self.asked[message] = text
+        return message
 
     def end(self, message: str) -> str:
         """The stage that a request ends with, or `lost`. What is unknown is settled, so that the next trial can run."""
@@ -214,8 +229,9 @@ class CrashWorld:
         return job_id(self.target.workspace, profiles.load(self.target.profile).agent, self.target.channel, message)
 
     def starts(self) -> Counter[str]:
-        """How often each job's program was really started."""
-        return Counter(line.rpartition(".")[0] for line in self.place.starts())
+        """How often the work of each message was really started."""
+        jobs = Counter(line.rpartition(".")[0] for line in self.place.starts())
+        return Counter({message: jobs[self.job(message)] for message in self.asked})
 
     def faults_found(self) -> list[str]:
         """Everything that breaks a promise, judged from outside."""
@@ -224,11 +240,11 @@ class CrashWorld:
         starts = self.starts()
         results = Counter(m["replyTo"] for m in self.person.history() if m["kind"] == "result")
         for message, stage in stages.items():
-            if starts[self.job(message)] > 1:
-                found.append(f"{message}: started {starts[self.job(message)]} times")
+            if starts[message] > 1:
+                found.append(f"{message}: started {starts[message]} times")
             if results[message] != 1:
                 found.append(f"{message}: {stage} with {results[message]} results")
-            if stage == "answered" and starts[self.job(message)] != 1:
+            if stage == "answered" and starts[message] != 1:
                 found.append(f"{message}: answered without a start")
             if stage not in ENDS:
                 found.append(f"{message}: has no end, it is {stage}")
@@ -242,21 +258,68 @@ def _is_notice(message: dict[str, Any], of: str) -> bool:
     return bool(message["notice"]) and message["replyTo"] == of
 
 
+class CodexCrashWorld(CrashWorld):
+    """The same with a real Codex, whose model says how often each work reached it."""
+
+    def __init__(self, place: World, faults: Faults, model: ModelEndpoint) -> None:
+        self.model = model
+        super().__init__(place, faults, adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",))
+
+    def quick(self) -> str:
+        return f"model: say t{uuid.uuid4().hex}"
+
+    def held(self, name: str) -> str:
+        return f"model: hold {name} say {name}"
+
+    def release(self, name: str) -> None:
+        self.model.release(name)
+
+    def starts(self) -> Counter[str]:
+        seen = Counter(f"model: {request['verb']} {request['rest']}" for request in list(self.model.requests))
+        return Counter({message: seen[text] for message, text in self.asked.items()})
+
+
+@contextlib.contextmanager
+def codex_crash_world(folder: Path) -> Iterator[CodexCrashWorld]:
+    """A hub, a Codex and a person."""
+    home = folder / "codex-home"
+    home.mkdir(parents=True)
+    variables = {"CODEX_HOME": str(home), "MOCK_KEY": "x"}
+    os.environ.update(variables)
+    try:
+        with ModelEndpoint() as model:
+            (home / "config.toml").write_text(CONFIG.format(url=model.url))
+            with _faulty(folder) as faults, world(folder) as place:
+                made = CodexCrashWorld(place, faults, model)
+                try:
+                    yield made
+                finally:
+                    made.close()
+    finally:
+        for name in variables:
+            del os.environ[name]
+
+
 @contextlib.contextmanager
 def crash_world(folder: Path) -> Iterator[CrashWorld]:
     """A hub, an agent and a person; all processes look at fault points."""
+    with _faulty(folder) as faults, world(folder) as place:
+        made = CrashWorld(place, faults)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@contextlib.contextmanager
+def _faulty(folder: Path) -> Iterator[Faults]:
     folder.mkdir(parents=True, exist_ok=True)
     faults = Faults(folder / "faults")
     os.environ["RELAY_FAULTS"] = str(faults.folder)
     try:
-        with world(folder) as place:
-            made = CrashWorld(place, faults)
-            try:
-                yield made
-            finally:
-                faults.clear()
-                made.close()
+        yield faults
     finally:
+        faults.clear()
         del os.environ["RELAY_FAULTS"]
 
 

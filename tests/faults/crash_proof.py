@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support_crash import TABLES, WITHOUT_A_PERSON, Row, run
+from support_crash import CODEX, TABLES, WITHOUT_A_PERSON, Row, run
 
 BATCH = 25
 """Trials in one world."""
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", default="")
     given = parser.parse_args()
-    names = [name for name in TABLES if given.only in name]
+    names = [name for name in (*TABLES, *CODEX) if given.only in name]
     each = max(1, given.trials // len(names))
     batches = [(name, min(BATCH, each - done), given.seed + done) for name in names for done in range(0, each, BATCH)]
     rows = {name: Row(name=name) for name in names}
