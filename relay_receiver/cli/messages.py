@@ -1,5 +1,6 @@
 """`relay messages`: send, follow and settle."""
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -106,7 +107,18 @@ def list_command(channel: str | None, after: int | None, limit: int) -> None:
 def show_command(message: str) -> None:
     """Show one message, and how far a request has come."""
     found = actor().talk(lambda hub: hub.message(message))
-    emit(found, _shown(found), then=f"relay messages wait {message}" if found["kind"] == "request" else None)
+    emit(found, _shown(found), then=f"relay messages wait {message}" if found["kind"] == "request" else _fetch(found))
+
+
+@messages.command("fetch")
+@click.argument("attachment", metavar="ID")
+@click.option("--save", required=True, type=click.Path(path_type=Path), metavar="FILE", help="A file to make.")
+def fetch_command(attachment: str, save: Path) -> None:
+    """Fetch an attachment into a new file; one that is there already is left as it is."""
+    data = actor().talk(lambda hub: hub.attachment(attachment))
+    with save.open("xb") as file:
+        file.write(data)
+    emit({"id": attachment, "path": str(save.resolve()), "size": len(data)}, f"Saved {len(data)} bytes to {save}.")
 
 
 @messages.command("withdraw")
@@ -145,7 +157,7 @@ def _wait(message: str, patience: float) -> None:
     who = actor()
     answer, code = who.talk(lambda hub: wait(who, hub, message, timeout=patience, progress=_progress))
     then = {4: f"relay messages show {message}", 5: f"relay messages wait {message}"}.get(code)
-    emit(answer, _ended(answer), then=then or "relay messages list")
+    emit(answer, _ended(answer), then=then or _fetch(answer["result"]) or "relay messages list")
     click.get_current_context().exit(code)
 
 
@@ -191,17 +203,28 @@ def _why(delivery: Mapping[str, Any]) -> str:
     return f" ({', '.join(dict.fromkeys(parts))})" if parts else ""
 
 
+def _attached(message: Mapping[str, Any]) -> list[str]:
+    return [f"attachment: {each.get('name')} {each.get('id')}" for each in message.get("attachments") or ()]
+
+
+def _fetch(message: Mapping[str, Any] | None) -> str | None:
+    """The line that fetches the first attachment of a message."""
+    for each in (message or {}).get("attachments") or ():
+        name = Path(clean_name(str(each.get("name")))).name or "attachment"
+        return f"relay messages fetch {each.get('id')} --save {shlex.quote(f'./{name}')}"
+    return None
+
+
 def _shown(message: Mapping[str, Any]) -> list[str]:
     lines = [f"{message['kind']} {message['id']} from {_author(message)}, {message['createdAt']}"]
     if message.get("delivery"):
         lines.append(f"stage: {message['delivery'].get('stage')}{_why(message['delivery'])}")
-    return [*lines, "", *message["content"].splitlines()]
+    return [*lines, "", *message["content"].splitlines(), *_attached(message)]
 
 
 def _ended(answer: Mapping[str, Any]) -> list[str]:
     delivery, result = answer["delivery"], answer.get("result")
     lines = [f"{delivery.get('stage')}{_why(delivery)}"]
     if result:
-        lines += ["", *result["content"].splitlines()]
-        lines += [f"attachment: {each.get('name')} {each.get('id')}" for each in result.get("attachments") or ()]
+        lines += ["", *result["content"].splitlines(), *_attached(result)]
     return lines

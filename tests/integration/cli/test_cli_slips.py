@@ -39,3 +39,22 @@ def test_slips_change_nothing_and_say_what_to_do(tmp_path: Path) -> None:
         slip = here.relay(*agent, "receiver", "adopt")
         assert (slip.code, slip.err["code"]) == (1, "running")
         assert here.ok(*agent, "receiver", "status")["pid"] == started["pid"]
+
+
+def test_an_attachment_is_fetched_into_a_new_file_and_never_over_another(tmp_path: Path) -> None:
+    with machine(tmp_path / "here") as here:
+        here.ok("hub", "start", "--port", "0")
+        here.ok("channels", "create", "lab")
+        (here.project / "a b.bin").write_bytes(b"\x00\xff" * 1000)
+        sent = here.ok("messages", "send", "--content", "see", "--attach", "a b.bin")
+        [attached] = sent["attachments"]
+        line = f"relay messages fetch {attached['id']} --save './a b.bin'"
+        assert line in here.text("messages", "show", sent["id"])
+        fetch = ("messages", "fetch", attached["id"], "--save")
+        assert here.ok(*fetch, "copy.bin")["size"] == 2000
+        assert (here.project / "copy.bin").read_bytes() == b"\x00\xff" * 1000
+        (here.project / "copy.bin").write_text("mine")
+        assert here.relay(*fetch, "copy.bin").code == 1
+        assert (here.project / "copy.bin").read_text() == "mine"
+        assert here.relay("messages", "fetch", "0" * 64, "--save", "other").code == 3
+        assert not (here.project / "other").exists()
