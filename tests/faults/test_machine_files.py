@@ -1,6 +1,5 @@
 """Files of a receiver that are damaged, emptied, newer or not to be written: mended, or said in one sentence."""
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -86,8 +85,9 @@ def test_where_the_journal_cannot_tell_either_configure_is_named(place: tuple[Wo
     assert "configure" in (refused(bob).hint or "")
 
 
-@pytest.mark.parametrize("name", ["profile.json", "secrets.json"])
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"url": '])
+@pytest.mark.parametrize(
+    ("name", "content"), [("profile.json", b"[]"), ("secrets.json", b"\xff"), ("secrets.json", b"")]
+)
 def test_a_damaged_profile_is_named(place: tuple[World, Target], name: str, content: bytes) -> None:
     w, bob = place
     (w.home / "profiles" / "bob" / name).write_bytes(content)
@@ -149,7 +149,7 @@ def test_a_damaged_page_of_the_journal_is_said_and_nothing_is_run_on_a_guess(pla
     assert len(w.starts()) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'"text"', b'{"rev": "x"}', b"\xff", json.dumps({"rev": 1}).encode()])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"rev": 1}', b"\xff"])
 def test_a_damaged_declaration_stands_in_nobodys_way(place: tuple[World, Target], content: bytes) -> None:
     w, bob = place
     path = bob.folder / "declaration.json"

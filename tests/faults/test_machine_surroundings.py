@@ -87,7 +87,7 @@ def test_a_state_directory_behind_a_link_is_the_same_one(
     link.symlink_to(w.home)
     monkeypatch.setenv("RELAY_HOME", str(link))
     assert verbs.start(bob)["state"] == "already_running"
-    assert verbs.status(bob)["state"] == "ready"
+    until(lambda: verbs.status(bob)["state"] == "ready", what="the receiver")
     works(w, bob)
 
 
