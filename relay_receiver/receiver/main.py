@@ -108,6 +108,10 @@ def main(arguments: list[str]) -> int:
     except RelayError as error:
         report({"error": error.sentence, "code": error.code, "hint": error.hint})
         return 1
+    except OSError as error:
+        why = f"The receiver's state cannot be used: {error.strerror or error}: {error.filename or paths.home()}."
+        report({"error": why, "code": "not_writable", "hint": "Look at its file system and permissions."})
+        return 1
     except Exception as error:
         report({"error": f"The receiver could not start: {error}", "code": "internal", "hint": "relay receiver logs"})
         raise

@@ -373,7 +373,15 @@ def _running(target: Target) -> identity.ProcessIdentity | None:
 
 def _locked(target: Target) -> InstanceLock:
     lock = InstanceLock(target.folder / LOCK)
-    if not lock.acquire():
+    try:
+        free = lock.acquire()
+    except OSError as error:
+        raise RelayError(
+            f"The receiver's state in {target.folder} cannot be used: {error.strerror}.",
+            code="not_writable",
+            hint="Look at its file system and permissions.",
+        ) from error
+    if not free:
         raise RelayError(
             "The receiver is running but does not answer.", code="not_answering", hint="relay receiver stop --now"
         )

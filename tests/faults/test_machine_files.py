@@ -1,7 +1,10 @@
 """Files of a receiver that are damaged, emptied, newer or not to be written: mended, or said in one sentence."""
 
+import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
@@ -147,6 +150,24 @@ def test_a_damaged_page_of_the_journal_is_said_and_nothing_is_run_on_a_guess(pla
     assert "journal.sqlite3 is damaged" in told[0]["why"]
     assert "configure" in told[0]["next"]
     assert len(w.starts()) == before
+
+
+def test_a_state_that_cannot_be_written_is_said_by_status_start_and_doctor(place: tuple[World, Target]) -> None:
+    _, bob = place
+    lock = bob.folder / "lock"
+    lock.unlink()
+    lock.symlink_to("/nowhere/lock")
+    try:
+        assert refused(bob).code == "not_writable"
+        with pytest.raises(RelayError) as told:
+            verbs.status(bob)
+        assert told.value.code == "not_writable"
+        assert told.value.hint
+        argv = [sys.executable, "-m", "relay_receiver.cli.main", "doctor", "--profile", "bob", "--output", "json"]
+        checked = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+        assert any("cannot be used" in each["detail"] for each in json.loads(checked.stdout)["checks"])
+    finally:
+        lock.unlink()
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"rev": 1}', b"\xff"])
