@@ -60,6 +60,8 @@ def report(rows: list[Row]) -> int:
     for row in rows:
         for line in row.broken:
             say(f"{row.name}: {line}")
+        if row.missed:
+            say(f"{row.name}: not come to, so that nothing was killed: {', '.join(sorted(set(row.missed)))}")
     say("\na promise was broken" if bad else "\nevery promise was kept")
     return int(bad)
 
