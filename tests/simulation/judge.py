@@ -110,7 +110,9 @@ class Judge:
         self.executions[message] += 1
         self.here[name][message] += 1
         for other in machine.spool.values():
-            if other.key != key and other.started and not (other.end or other.gone or other.key in machine.doubtful):
+            where, what = self._of_key.get(other.key, ("", ""))
+            runs = other.started and not (other.end or other.gone or other.key in machine.doubtful)
+            if other.key != key and runs and where == name and what not in self.touched:
                 self.say("P6", f"{key} began on {machine.name} while {other.key} runs")
         most = 1 + self.allowed[message]
         if self.here[name][message] > most:

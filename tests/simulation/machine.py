@@ -19,7 +19,7 @@ from relay_receiver.testing.sim_line import Fault
 CALLS = ("lease", "begin", "stage", "finish", "post", "message", "acknowledge", "frame", "history", "updates", "socket")
 DOORS = (
     *(f"{when} {call}" for call in ("lease", "begin", "finish", "post") for when in ("call", "applied", "answered")),
-    *(f"{when} submit" for when in ("before", "after", "call", "applied", "answered")),
+    *(f"{when} submit" for when in ("before", "after", "call", "applied", "answered", "after", "applied", "answered")),
     *(f"{when} {write}" for write in ("store", "move", "posted", "requeue", "run_closed") for when in ("before", "after")),
     "before set_columns", "after set_columns", "call frame", "call recorded", "call recover", "call interrupt", "applied interrupt", "applied stage",  # noqa: E501
 )  # fmt: skip
@@ -85,8 +85,8 @@ class History(RuleBasedStateMachine):
 
     @initialize(
         turns=st.lists(some(Turn), max_size=4),
-        said=st.lists(SAID, min_size=1, max_size=4),
-        deaths=st.lists(st.tuples(some(DOORS), some((0, 0, 1, 2))), max_size=2),
+        said=st.lists(SAID, min_size=1, max_size=5),
+        deaths=st.lists(st.tuples(some(DOORS), some((0, 0, 1, 2))), max_size=3),
         after=some(TIMES),
     )
     def begin(self, turns: list[Turn], said: list[Said], deaths: list[tuple[str, int]], after: float) -> None:

@@ -258,6 +258,7 @@ class World:
             if known is None or (known.state, known.claim) != (run.state, run.claim):
                 self.judge.touched.add(message)
                 self.judge.forgiven.add(message)
+        self.judge.unseen |= before.withdrawn - backup.withdrawn  # its author would have to withdraw it again
         self._note_unseen_losses(before, backup)
         self.network.drop_sockets()
 
