@@ -11,7 +11,7 @@ from relay_receiver.client.healing import Known, heal
 from relay_receiver.client.hub import Hub
 from relay_receiver.client.ladder import Ladder
 from relay_receiver.client.longpoll import LongPoll
-from relay_receiver.client.stream import LONGPOLL, OFFLINE, WEBSOCKET, Batch, Cut, Gap, Reset, Transport
+from relay_receiver.client.stream import EXPIRED, LONGPOLL, OFFLINE, WEBSOCKET, Batch, Cut, Gap, Reset, Transport
 from relay_receiver.client.websocket import Socket
 from relay_receiver.jobs import backoff
 
@@ -174,6 +174,7 @@ class Feed:
                     known=self._known,
                     configured_at=self._configured_at,
                     watermark=self.watermark,
+                    expired=reason == EXPIRED,
                 ):
                     yield self._took(item) if isinstance(item, Batch) else item
             except Unauthorized:

@@ -16,7 +16,7 @@ Known = Callable[[str, int], Awaitable[bool]]
 
 
 async def heal(
-    hub: Hub, *, channel: str, known: Known | None, configured_at: float, watermark: int
+    hub: Hub, *, channel: str, known: Known | None, configured_at: float, watermark: int, expired: bool = False
 ) -> AsyncIterator[Batch | Gap]:
     """Pages from the last message that reader and hub agree on, up to the head.
 
@@ -28,8 +28,13 @@ async def heal(
         known: None for a reader that keeps nothing.
         configured_at: seconds since the epoch; what is older was never this reader's.
         watermark: the last event that the reader has seen.
+        expired: the cursor was too old, and not of another past: it is read on from `watermark`.
     """
-    after, pruned = await _meeting_point(hub, channel, known, configured_at)
+    if expired and watermark > 0:
+        # The hub is the one that it was: what it has told up to there needs no looking for, and no clock to tell it.
+        after, pruned = watermark, None
+    else:
+        after, pruned = await _meeting_point(hub, channel, known, configured_at)
     if pruned is not None:
         if pruned > 0:
             yield Gap(first=min(watermark + 1, pruned), last=pruned)
@@ -37,6 +42,8 @@ async def heal(
     while True:
         page = await hub.history(channel, after=after, limit=PAGE)
         messages = _messages(page)
+        if pruned is None and (lost := int(page.get("prunedThrough") or 0)) > after:
+            yield Gap(first=after + 1, last=lost)
         if not isinstance(page.get("cursor"), str):
             raise _strange()
         after = watermark = messages[-1]["event"] if messages else after

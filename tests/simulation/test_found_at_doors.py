@@ -70,3 +70,19 @@ def test_what_a_person_ends_at_the_hub_is_stopped_before_anything_else_begins(wo
     world.run(60.0)
     assert here.rows("SELECT state FROM job ORDER BY event") == [("done_elsewhere",), ("done",)]
     world.judge.check()
+
+
+def test_a_clock_that_was_ahead_at_configure_hides_nothing(world: World) -> None:
+    """The cursor expires within the hour that the machine was ahead; what came meanwhile is read from the history."""
+    world.steps["one"] = 3600.0
+    here = world.configure("one")
+    first = world.hub.say("p_1", agent=False, kind="request", content="do it", to="a_me")["id"]
+    world.start(here)
+    world.run(5.0)
+    world.kill(here)
+    second = world.hub.say("p_1", agent=False, kind="request", content="and this", to="a_me")["id"]
+    world.hub.forget(world.hub.stored.head)
+    world.start(here)
+    world.run(60.0)
+    assert world.hub.stored.stages == {first: "answered", second: "answered"}
+    world.judge.check()
