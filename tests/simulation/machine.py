@@ -17,12 +17,18 @@ from relay_receiver.testing.sim_hub import AGENT
 from relay_receiver.testing.sim_line import Fault
 
 CALLS = ("lease", "begin", "stage", "finish", "post", "message", "acknowledge", "frame", "history", "updates", "socket")
+WRITES = ("store", "move", "posted", "requeue", "run_closed", "set_columns")
 DOORS = (
     *(f"{when} {call}" for call in ("lease", "begin", "finish", "post") for when in ("call", "applied", "answered")),
     *(f"{when} submit" for when in ("before", "after", "call", "applied", "answered", "after", "applied", "answered")),
-    *(f"{when} {write}" for write in ("store", "move", "posted", "requeue", "run_closed") for when in ("before", "after")),
-    "before set_columns", "after set_columns", "call frame", "call recorded", "call recover", "call interrupt", "applied interrupt", "applied stage",  # noqa: E501
-)  # fmt: skip
+    *(f"{when} {write}" for write in WRITES for when in ("before", "after")),
+    "call frame",
+    "call recorded",
+    "call recover",
+    "call interrupt",
+    "applied interrupt",
+    "applied stage",
+)
 TIMES = (0.0, 0.006, 0.02, 0.06, 0.3, 1.0, 3.0, 12.0, 35.0, 100.0)
 
 some = st.sampled_from
@@ -144,7 +150,7 @@ class History(RuleBasedStateMachine):
         self._say([], seconds)
 
     @rule(provable=st.booleans(), usable=some((True, True, False)))
-    def agent(self, provable: bool, usable: bool) -> None:
+    def agent(self, *, provable: bool, usable: bool) -> None:
         self.here.machine.provable, self.here.machine.usable = provable, usable
 
     # The network and the hub.
@@ -155,7 +161,7 @@ class History(RuleBasedStateMachine):
         self.world.run(after)
 
     @rule(up=st.booleans(), sockets=st.booleans(), after=some(TIMES))
-    def network(self, up: bool, sockets: bool, after: float) -> None:
+    def network(self, *, up: bool, sockets: bool, after: float) -> None:
         self.world.network.up, self.world.network.sockets = up, sockets
         self.world.network.drop_sockets()
         self.world.run(after)
@@ -166,7 +172,7 @@ class History(RuleBasedStateMachine):
             line.displace()
 
     @rule(history=st.booleans(), keep=some((0, 2)))
-    def forget(self, history: bool, keep: int) -> None:
+    def forget(self, *, history: bool, keep: int) -> None:
         self.world.hub.forget(max(0, self.world.hub.stored.head - keep), history=history)
 
     @rule()
@@ -182,7 +188,7 @@ class History(RuleBasedStateMachine):
     # The machine.
 
     @rule(revive=st.booleans())
-    def kill(self, revive: bool) -> None:
+    def kill(self, *, revive: bool) -> None:
         self.revive = revive
         self.world.kill(self.here)
 
@@ -208,7 +214,7 @@ class History(RuleBasedStateMachine):
         self.world.steps[self.here.machine.name] = seconds
 
     @rule(locked=st.booleans(), after=some(TIMES))
-    def lock_journal(self, locked: bool, after: float) -> None:
+    def lock_journal(self, *, locked: bool, after: float) -> None:
         self.world.locked = locked
         self.world.run(after)
 
@@ -216,7 +222,7 @@ class History(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.world.lineages) < 3)
     @rule(machine=some(("one", "two")), leave=st.booleans())
-    def second(self, machine: str, leave: bool) -> None:
+    def second(self, *, machine: str, leave: bool) -> None:
         """The same profile is configured anew, on another machine or after everything was lost."""
         if not leave:
             self.world.kill(self.here)
@@ -228,7 +234,7 @@ class History(RuleBasedStateMachine):
 
     @precondition(lambda self: self.saved and len(self.world.lineages) < 4)
     @rule(machine=some(("one", "two")), number=st.integers(0, 3), leave=st.booleans())
-    def adopt(self, machine: str, number: int, leave: bool) -> None:
+    def adopt(self, *, machine: str, number: int, leave: bool) -> None:
         """A saved journal is restored in its place, or copied to another machine where the first runs on."""
         saved, old = self.saved[number % len(self.saved)]
         if not leave:

@@ -1,4 +1,4 @@
-"""The end of a history: faults over, time passed, people have had their say. Then everything has come to an end (P5)."""
+"""The end of a history: faults over, time passed, people have had their say. Then all has come to an end (P5)."""
 
 from simulation.process import Process
 from simulation.world import Lineage, World

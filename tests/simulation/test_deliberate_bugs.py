@@ -71,7 +71,7 @@ def test_a_deliberate_bug_is_caught(
             seed(1)(type(f"With{promise}", (History,), {})),
             settings=settings(
                 max_examples=HISTORIES,
-                stateful_step_count=20,
+                stateful_step_count=12,
                 deadline=None,
                 database=None,
                 report_multiple_bugs=False,

@@ -11,8 +11,8 @@ from simulation.machine import History
 
 PARTS = 8
 """So that all cores work."""
-HISTORIES = 640
-STEPS = 20
+HISTORIES = 630
+STEPS = 12
 
 
 @pytest.mark.parametrize("part", range(PARTS))
