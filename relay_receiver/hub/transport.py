@@ -11,6 +11,9 @@ CUT = "relay.cut"
 """The ASGI extension: a function (code, reason, seconds) that ends the socket at once."""
 Cut = Callable[[int, str, float], None]
 
+REFUSED = "websocket.http.response.body"
+"""What ends the answer to a handshake that is refused."""
+
 BUFFER_BYTES = 64 * 1024
 """Unsent bytes of one socket after which its reader's queue fills instead."""
 
@@ -40,6 +43,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self.close_sent:
             raise ClientDisconnected
         await super().send(message)
+        if message["type"] == REFUSED and not message.get("more_body"):
+            # The handshake ended with our answer; uvicorn would log an error for each socket that is refused.
+            self.handshake_complete = True
 
     def cut(self, code: int, reason: str, seconds: float) -> None:
         """Write the close frame behind what is already on its way, and hang up after so many seconds at most."""

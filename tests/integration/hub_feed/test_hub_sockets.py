@@ -205,7 +205,7 @@ def test_binary_frames_are_broken_framing(hub: LiveHub, owner: Member) -> None:
         assert closed(talk) == 4002
 
 
-def test_no_socket_without_a_credential(hub: LiveHub, owner: Member) -> None:
+def test_no_socket_without_a_credential(hub: LiveHub, owner: Member, caplog: pytest.LogCaptureFixture) -> None:
     stranger = hub.member("nobody", "wrong", "wrong")
     with pytest.raises(InvalidStatus) as refused, hub.raw_socket(stranger):
         pass
@@ -214,6 +214,8 @@ def test_no_socket_without_a_credential(hub: LiveHub, owner: Member) -> None:
     with pytest.raises(InvalidStatus) as foreign, hub.raw_socket(owner, origin="http://evil.example"):
         pass
     assert foreign.value.response.status_code == 403
+    assert owner.get("/state")  # by now it would have been logged
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 def test_leaving_the_channel_ends_its_socket(hub: LiveHub, owner: Member, lab: str) -> None:
