@@ -420,6 +420,10 @@ class SimHub:
         run.reason, run.settled = reason, settled
         if freed:
             run.claim, run.freed_claim = None, run.claim
+        if freed and run.cancel:
+            self.stored.withdrawn.add(run.message)
+            self._show(run.message, Stage.WITHDRAWN)
+            return
         word = outcome or state
         self._show(run.message, Stage.RECEIVED if freed else _STAGES.get(word) or stage_of_result(word))
 
