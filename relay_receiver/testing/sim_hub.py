@@ -420,7 +420,7 @@ class SimHub:
         run.reason, run.settled = reason, settled
         if freed:
             run.claim, run.freed_claim = None, run.claim
-        if freed and run.cancel:
+        if freed and run.cancel and not settled:
             self.stored.withdrawn.add(run.message)
             self._show(run.message, Stage.WITHDRAWN)
             return
