@@ -45,7 +45,6 @@ BINDING = Binding(
     cursor=None,
     watermark=None,
     configured_at=1.0,
-    finished_turns=0,
 )
 
 

@@ -55,7 +55,6 @@ BINDING = Binding(
     cursor="0",
     watermark=0,
     configured_at=0.0,
-    finished_turns=0,
 )
 
 

@@ -39,8 +39,6 @@ class Binding:
     watermark: int | None
     """The number of the newest event that is committed here."""
     configured_at: float
-    finished_turns: int
-    """Turns that ended in this session, for the adapter's recovery."""
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of its own type
         """A copy with `changes`."""

@@ -86,7 +86,6 @@ binding = Table(
     Column("cursor", Text),
     Column("watermark", Integer),
     Column("configured_at", REAL, nullable=False),
-    Column("finished_turns", Integer, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint(among("wake", Wake), name="wake"),
     CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name="chain"),

@@ -145,14 +145,13 @@ def _fresh(profile: Profile, channel: str, channel_name: str) -> Binding:
         cursor=None,
         watermark=None,
         configured_at=time.time(),
-        finished_turns=0,
     )
 
 
 def _wanted(before: Binding, changes: dict[str, Any], *, new_session: bool) -> Binding:
     moved = any(name in changes and changes[name] != getattr(before, name) for name in ("adapter", "directory"))
     if new_session:
-        changes = {**changes, "session": None, "finished_turns": 0}
+        changes = {**changes, "session": None}
     elif before.session is not None and moved:
         raise RelayError(
             "This binding has a session: another adapter or directory needs a new one.",
@@ -235,7 +234,6 @@ def _columns(binding: Binding) -> dict[str, Any]:
         "tools",
         "env",
         "session",
-        "finished_turns",
         "agent_name",
         "channel_name",
     )

@@ -1,11 +1,13 @@
 """Thousands of histories, each of which keeps the promises.
 
-A failure ends with a line `@reproduce_failure(...)`. Put it above `class History` in `machine.py` to see the same
+Each run plays the same histories; SIMULATION_SEED=N plays others. A failure ends with a line `@reproduce_failure(...)`. Put it above `class History` in `machine.py` to see the same
 history again; `Phase.shrink` among the phases finds a shorter one.
 """
 
+import os
+
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from simulation.machine import History
 
@@ -17,8 +19,9 @@ STEPS = 12
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_promises_hold_in_every_history(part: int) -> None:
+    chosen = int(os.environ.get("SIMULATION_SEED", "0")) * PARTS + part
     run_state_machine_as_test(
-        type(f"History{part}", (History,), {}),
+        seed(chosen)(type(f"History{part}", (History,), {})),
         settings=settings(
             max_examples=HISTORIES,
             stateful_step_count=STEPS,

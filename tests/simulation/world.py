@@ -55,7 +55,6 @@ BINDING = Binding(
     cursor=None,
     watermark=None,
     configured_at=EPOCH,
-    finished_turns=0,
 )
 
 

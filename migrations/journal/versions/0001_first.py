@@ -45,7 +45,6 @@ def upgrade() -> None:
         sa.Column("cursor", sa.Text(), nullable=True),
         sa.Column("watermark", sa.Integer(), nullable=True),
         sa.Column("configured_at", sa.REAL(), nullable=False),
-        sa.Column("finished_turns", sa.Integer(), nullable=False),
         sa.CheckConstraint("wake IN ('addressed', 'all', 'manual')", name=op.f("ck_binding_wake")),
         sa.CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name=op.f("ck_binding_chain")),
         sa.CheckConstraint("id = 1", name=op.f("ck_binding_one_row")),
