@@ -1,7 +1,8 @@
 """Thousands of histories, each of which keeps the promises.
 
-Each run plays the same histories; SIMULATION_SEED=N plays others. A failure ends with a line `@reproduce_failure(...)`. Put it above `class History` in `machine.py` to see the same
-history again; `Phase.shrink` among the phases finds a shorter one.
+Each run plays the same histories; SIMULATION_SEED=N plays others. A failure ends with a line
+`@reproduce_failure(...)`. Put it above `class History` in `machine.py` to see the same history again;
+`Phase.shrink` among the phases finds a shorter one.
 """
 
 import os
