@@ -195,7 +195,7 @@ def test_a_flood_of_agents_while_paused_loses_nothing_and_shuts_no_person_out(tm
         until(lambda: verbs.status(bob)["queue"]["received"] > 0, seconds=60, what="wakes that wait for room")
         person = w.ask(bob, "task=mine")
         w.until_stage(person["id"], "answered")
-        status = until(lambda: (now := verbs.status(bob))["job"] is None and now, what="the pause after the next")
+        status = until(lambda: (now := verbs.status(bob))["chain"]["paused"] and now["job"] is None and now, what="it")
         assert status["queue"]["queued"] + status["queue"]["received"] + len(w.starts()) == 271
         assert carol.profile == "carol"
 
