@@ -118,11 +118,11 @@ class Intake:
             self._position_at = parts.boot()
             await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
+        if arrived or cancels:
+            self._changed()
         self._unsaid = self._unsaid or bool(batch.events)
         if self._unsaid and parts.binding.subscription is not None and not self._own(arrived, batch):
             await self._acknowledge(feed, parts.binding.subscription, batch.cursor)
-        if arrived or cancels:
-            self._changed()
         await self._prune(len(arrived))
 
     def _own(self, arrived: Sequence[Message], batch: Batch) -> bool:
