@@ -253,7 +253,7 @@ class Keeper:
 
     def _nothing_left(self) -> bool:
         """End what the child left running: TERM, grace, KILL. True once it has ended, or cannot be ended."""
-        if self.order.get("leave") or not self.family.others():
+        if not self.family.others():
             self._signals.clear()
             return True
         if not self._signals:

@@ -44,8 +44,6 @@ class Order:
     spool: Path
     runtime: Path
     stdin: str = ""
-    leave: bool = False
-    """What the child leaves running may live on."""
 
     def to_json(self) -> bytes:
         """As the launcher reads it."""
@@ -59,7 +57,6 @@ class Order:
                 "spool": str(self.spool),
                 "socket": str(socket_path(self.runtime, self.key)),
                 "stdin": self.stdin,
-                "leave": self.leave,
                 "nonce": secrets.token_hex(16),
                 "boot": boot_id(),
                 "output": OUTPUT_BYTES,

@@ -20,7 +20,7 @@ from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal
 from relay_receiver.processes import environment, files, paths
 from relay_receiver.processes.lock import InstanceLock
-from relay_receiver.receiver.target import Target
+from relay_receiver.receiver.target import JOURNAL, LOCK, SPOOL, Target
 from relay_receiver.wire.cursor import Cursor
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.message import seconds
@@ -80,7 +80,7 @@ async def configure(
         )
     target = Target(profile.name, profile.workspace, channel)
     files.private_dir(target.folder)
-    lock = InstanceLock(target.folder / "lock")
+    lock = InstanceLock(target.folder / LOCK)
     if not lock.acquire():
         raise RelayError(
             "The receiver is running: stop it to bind it anew.",
@@ -88,7 +88,7 @@ async def configure(
             hint="relay receiver stop, or relay receiver settings for wake, limits, network and env",
         )
     try:
-        journal = Journal.open(target.folder / "journal.sqlite3")
+        journal = Journal.open(target.folder / JOURNAL)
         try:
             before = journal.read_now(bindings.get)
             wanted = _wanted(
@@ -185,7 +185,7 @@ def _checked(wanted: Binding, target: Target) -> Binding:
                 settings={"argv": list(wanted.argv), "network": wanted.network, "tools": wanted.tools},
                 directory=folder,
                 environment=environment.build(wanted.env),
-                spool=target.folder / "spool",
+                spool=target.folder / SPOOL,
                 runtime=target.runtime,
             )
         )

@@ -30,8 +30,7 @@ ROOM_BYTES = 8 * 1024 * 1024
 FULL = "The journal has reached its bound of 1 GiB: nothing is taken in until jobs that wait have ended."
 FULL_SECONDS = 10.0
 CONTEXT_COUNT = 1000
-CONTEXT_SECONDS = 0.0
-"""What is neither among the newest `CONTEXT_COUNT` messages nor younger than this is pruned."""
+"""The newest messages that are kept; what is older goes, unless it is open or waits for room."""
 
 
 class Intake:
@@ -178,9 +177,7 @@ class Intake:
         parts = self._parts
         pruned = 1
         while pruned:
-            pruned = await parts.write(
-                messages.prune, keep_count=CONTEXT_COUNT, keep_age=CONTEXT_SECONDS, at=parts.now()
-            )
+            pruned = await parts.write(messages.prune, keep_count=CONTEXT_COUNT, keep_age=0.0, at=parts.now())
 
 
 def _store(

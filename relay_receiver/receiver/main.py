@@ -18,11 +18,10 @@ from relay_receiver.receiver import control
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.logs import open_log
 from relay_receiver.receiver.receiver import Receiver
+from relay_receiver.receiver.target import LOCK, LOG
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.errors import RelayError
 
-LOCK = "lock"
-LOG = "receiver.log"
 LOCK_SECONDS = 5.0
 """How long a start waits for another process that holds the lock to answer or to let go."""
 LOOK_SECONDS = 0.02

@@ -52,7 +52,7 @@ class Outbox:
         except HubAway as error:
             return self._later(error)
         except HubError as error:
-            if error.status in _FOR_LATER or error.status >= 500:
+            if _for_later(error):
                 return self._later(error)
             if job.run_claim is not None and _is_no_run_any_more(error):
                 return await self._without_run(job)
@@ -73,11 +73,8 @@ class Outbox:
         job = waiting[0]
         try:
             message = await self._send(job)
-        except HubAway as error:
-            self._later(error)
-            return False
-        except HubError as error:
-            if error.status in _FOR_LATER or error.status >= 500:
+        except (HubAway, HubError) as error:
+            if _for_later(error):
                 self._later(error)
                 return False
             parts.situation.last_error = error.sentence
@@ -111,11 +108,8 @@ class Outbox:
                     "notice": {"requestId": job.id},
                 }
             )
-        except HubAway as error:
-            self._later(error)
-            return False
-        except HubError as error:
-            if error.status in _FOR_LATER or error.status >= 500:
+        except (HubAway, HubError) as error:
+            if _for_later(error):
                 self._later(error)
                 return False
             parts.situation.last_error = f"the notice of an unknown outcome was refused: {error.sentence}"
@@ -215,3 +209,8 @@ def _is_no_run_any_more(error: HubError) -> bool:
     """A restored hub has forgotten the run; or a person freed it to have the work done, and here it is done."""
     freed = error.code == "run_settled" and error.data.get("outcome") == "not-accepted"
     return freed or error.code == "unknown_run"
+
+
+def _for_later(error: HubAway | HubError) -> bool:
+    """Whether the hub may take the same post another time."""
+    return isinstance(error, HubAway) or error.status in _FOR_LATER or error.status >= 500

@@ -17,15 +17,13 @@ from relay_receiver.journal.journal import Connection, Journal, JournalUnavailab
 from relay_receiver.processes import environment, files, paths
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.situation import Situation
+from relay_receiver.receiver.target import SPOOL
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 JOURNAL_RETRY_CEILING = 30.0
 """Seconds between tries of a write that the journal could not take (locked, full, read-only)."""
-
-
-SPOOL = "spool"
 
 
 def adapter_binding(binding: Binding, folder: Path, in_flight: Job | None) -> AdapterBinding:

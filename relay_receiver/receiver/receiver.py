@@ -32,6 +32,7 @@ from relay_receiver.receiver.reconcile import reconcile
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.receiver.situation import Fault, Situation
 from relay_receiver.receiver.spoken import Spoken
+from relay_receiver.receiver.target import JOURNAL
 from relay_receiver.wire.errors import RelayError
 
 GRACE_SECONDS = 30.0
@@ -42,7 +43,6 @@ HEALTHY_SECONDS = 60.0
 """A loop that ran this long before it failed starts its back-off anew."""
 MENDED_SECONDS = 10.0
 """A loop that failed and then ran this long has got over it."""
-JOURNAL = "journal.sqlite3"
 
 
 class Receiver:

@@ -12,6 +12,9 @@ from relay_receiver.wire.errors import RelayError
 
 FACTS = "binding.json"
 JOURNAL = "journal.sqlite3"
+LOCK = "lock"
+LOG = "receiver.log"
+SPOOL = "spool"
 
 
 @dataclass(frozen=True, slots=True)

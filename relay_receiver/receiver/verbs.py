@@ -15,7 +15,7 @@ from relay_receiver.jobs.state import IN_FLIGHT
 from relay_receiver.processes import background, environment, identity
 from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import control
-from relay_receiver.receiver.target import Target, targets
+from relay_receiver.receiver.target import JOURNAL, LOCK, LOG, SPOOL, Target, targets
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.message import seconds
 
@@ -36,10 +36,6 @@ STOP_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
 """How long a receiver that has just started, or ends, is waited for."""
 LOOK_SECONDS = 0.02
-
-LOG = "receiver.log"
-LOCK = "lock"
-JOURNAL = "journal.sqlite3"
 
 
 def who() -> str:
@@ -210,7 +206,7 @@ def job(target: Target, job_id: str) -> dict[str, Any]:
 
     now = evidence.gather(
         directory=Path(directory),
-        spool=target.folder / "spool",
+        spool=target.folder / SPOOL,
         key=sheet["key"],
         keeper=sheet["keeper"],
         since=None if sheet["submittedAt"] is None else seconds(sheet["submittedAt"]),
