@@ -1,4 +1,3 @@
-import time
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +240,7 @@ def page(first: int) -> list[Message]:
     return [said(number) for number in range(first, first + 50)]
 
 
-def test_a_page_costs_the_same_however_much_is_stored(tmp_path: Path) -> None:
+def test_a_page_takes_as_many_statements_however_much_is_stored(tmp_path: Path) -> None:
     for name in ("empty", "stored"):
         (tmp_path / name).mkdir()
     empty, stored = full(tmp_path / "empty", 0), full(tmp_path / "stored", 4000)
@@ -251,20 +250,6 @@ def test_a_page_costs_the_same_however_much_is_stored(tmp_path: Path) -> None:
             assert arrive(journal, *page(10_001)).jobs == 50
         run[name] = len(seen)
     assert run["empty"] == run["stored"] <= 9
-
-    def cost(journal: Journal, first: int) -> float:
-        arrived = page(first)
-        begin = time.process_time()
-        arrive(journal, *arrived)
-        spent = time.process_time() - begin
-        journal.write_now(lambda conn: conn.exec_driver_sql("UPDATE job SET state = 'done' WHERE event >= 10000"))
-        return spent
-
-    costs: dict[str, list[float]] = {"empty": [], "stored": []}
-    for first in range(20_000, 22_000, 100):
-        costs["empty"].append(cost(empty, first))
-        costs["stored"].append(cost(stored, first))
-    assert min(costs["stored"]) <= 1.2 * min(costs["empty"]), costs
     empty.close()
     stored.close()
 
