@@ -6,10 +6,10 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 import relay_receiver
-from relay_receiver.hub.tables import metadata
+from relay_receiver.hub.tables_people import metadata
 from relay_receiver.wire.errors import RelayError
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision in `migrations/hub`; a test holds them together."""
 
 

@@ -40,7 +40,8 @@ RUN_STATES = ("open", "freed", "finished", "settled")
 """A freed run waits for a new claim; finished and settled ones refuse every later begin."""
 
 
-def _one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
+def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
+    """The constraint that a column has one of these values."""
     words = ", ".join(f"'{value}'" for value in sorted(values))
     return CheckConstraint(f"{column} IN ({words})", name=column)
 
@@ -84,7 +85,7 @@ member = Table(
     Column("digest", Text, nullable=False),
     Column("created_at", REAL, nullable=False),
     UniqueConstraint("digest"),
-    _one_of("role", ROLES),
+    one_of("role", ROLES),
 )
 Index("ix_member_workspace", member.c.workspace)
 Index("ix_member_identity", member.c.identity)
@@ -122,7 +123,7 @@ enrolment = Table(
     Column("expires_at", REAL, nullable=False),
     Column("member", Text, ForeignKey("member.id")),
     Column("used_at", REAL),
-    _one_of("role", ROLES),
+    one_of("role", ROLES),
     CheckConstraint("(member IS NULL) = (used_at IS NULL)", name="used"),
 )
 """A code for one channel, or for the owner's seat; used once it names the member that it made or widened."""
@@ -165,7 +166,7 @@ message = Table(
     Column("expires_at", REAL),
     Column("withdrawn_at", REAL),
     UniqueConstraint("author", "operation"),
-    _one_of("kind", KINDS),
+    one_of("kind", KINDS),
     CheckConstraint("hop >= 0", name="hop"),
 )
 Index("ix_message_channel_event", message.c.channel, message.c.event, unique=True)
@@ -246,9 +247,11 @@ receiver = Table(
     Column("fence", Text, nullable=False),
     Column("released", Integer, nullable=False, server_default="0"),
     Column("subscription", Text),
+    Column("report", Text),
     PrimaryKeyConstraint("member", "scope"),
 )
-"""Who may run an agent's jobs in a channel. `scope` is the channel, or empty for clients that name none."""
+"""Who may run an agent's jobs in a channel. `scope` is the channel, or empty for clients that name none.
+`report` is the JSON that the holder last told of itself."""
 Index("ix_receiver_subscription", receiver.c.subscription)
 
 run = Table(
@@ -274,7 +277,7 @@ run = Table(
     Column("began_at", REAL, nullable=False),
     Column("ended_at", REAL),
     UniqueConstraint("member", "scope", "request"),
-    _one_of("state", RUN_STATES),
+    one_of("state", RUN_STATES),
     CheckConstraint("state <> 'settled' OR settled_by IS NOT NULL", name="settled"),
 )
 """One for each agent and message, as long as the message; at most one of an agent is open in a scope."""
@@ -311,7 +314,7 @@ receipt = Table(
     Column("job", Text),
     Column("expires_at", REAL),
     Column("ended", Integer, nullable=False, server_default="0"),
-    _one_of("stage", tuple(stage.value for stage in Stage)),
+    one_of("stage", tuple(stage.value for stage in Stage)),
 )
 """How far a request to `member` has come."""
 Index(
@@ -339,7 +342,7 @@ declaration = Table(
     Column("text", Text, nullable=False),
     Column("declared_at", REAL, nullable=False),
     PrimaryKeyConstraint("member", "channel"),
-    _one_of("mode", MODES),
+    one_of("mode", MODES),
 )
 """What an agent intends to take. How long it still counts lives in memory: renewing it writes nothing."""
 Index("ix_declaration_channel", declaration.c.channel)

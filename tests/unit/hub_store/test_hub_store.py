@@ -12,7 +12,8 @@ from support_hubstore import desk
 from relay_receiver.hub import channels, engine, events, members, schema
 from relay_receiver.hub.errors import Refusal, not_found
 from relay_receiver.hub.store import Store
-from relay_receiver.hub.tables import metadata, workspace
+from relay_receiver.hub.tables import workspace
+from relay_receiver.hub.tables_people import metadata
 from relay_receiver.wire.errors import RelayError
 
 
@@ -166,20 +167,21 @@ def test_the_history_of_upgrades_makes_the_schema_that_a_new_hub_gets(tmp_path: 
     assert constraints == {sql.count("CONSTRAINT") for name, sql in _shape(upgraded) if name == "run"}
 
 
-def test_an_older_schema_is_backed_up_then_upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_database_is_backed_up_then_upgraded(tmp_path: Path) -> None:
+    conn = engine.connect(tmp_path / engine.FILE, write=True)
+    with conn.begin():
+        schema.upgrade(conn, found=None, target="0001")
+        conn.execute(insert(workspace).values(id="w", name="old", created_at=1.0))
+    engine.dispose(conn)
     store = Store.open(tmp_path)
-    space = _space(store)
+    assert store.read_now(schema.version) == schema.HEAD
+    assert store.read_now(lambda conn: conn.execute(select(workspace.c.name)).scalars().all()) == ["old"]
     store.close()
-    seen: list[str | None] = []
-    monkeypatch.setattr(schema, "HEAD", "0002")
-    monkeypatch.setattr(schema, "upgrade", lambda _conn, *, found: seen.append(found))
-    Store.open(tmp_path).close()
-    assert seen == ["0001"]
     copy = tmp_path / f"{engine.FILE}.before-0001"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    conn = sqlite3.connect(copy)
-    assert conn.execute("SELECT id FROM workspace").fetchall() == [(space,)]
-    conn.close()
+    old = sqlite3.connect(copy)
+    assert old.execute("SELECT id FROM workspace").fetchall() == [("w",)]
+    old.close()
 
 
 def test_a_newer_schema_is_refused_with_a_sentence(tmp_path: Path) -> None:
