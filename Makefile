@@ -6,6 +6,7 @@ WORKERS ?= 4
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
+AXE := tests/browser/node_modules/.package-lock.json
 
 .PHONY: help demo test check suite crash-proof bench lock clean
 .DEFAULT_GOAL := help
@@ -23,7 +24,7 @@ check: $(TESTING) ## lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-suite: $(TESTING) ## the tests alone; SUITE="tests/unit -k lease" picks some
+suite: $(TESTING) $(AXE) ## the tests alone; SUITE="tests/unit -k lease" picks some
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(SUITE)
 
 crash-proof: $(TESTING) ## kill every process at every point, TRIALS=1000 times, and print what came of it
@@ -40,7 +41,7 @@ lock: $(TESTING) ## pin the requirements anew, with hashes and without addresses
 LOCK := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -q
 
 clean: ## remove what was set up
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis tests/browser/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
@@ -54,4 +55,9 @@ $(RUNTIME): $(BIN)/python requirements/runtime.txt pyproject.toml
 
 $(TESTING): $(RUNTIME) requirements/test.txt
 	$(PIP) install --no-deps --require-hashes -r requirements/test.txt
+	@touch $@
+
+$(AXE): tests/browser/package-lock.json
+	@command -v npm >/dev/null || { echo "make: the browser tests need npm (on Debian: apt-get install npm)"; exit 1; }
+	npm --prefix tests/browser ci --silent
 	@touch $@
