@@ -14,6 +14,7 @@ from relay_receiver.cli.acting import choose, look, profile
 from relay_receiver.cli.logs import follow, tail
 from relay_receiver.cli.options import DURATION, Group, channel_option
 from relay_receiver.cli.output import emit, table, write_json
+from relay_receiver.cli.selftest import selftest
 from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.wake import Wake
@@ -337,3 +338,6 @@ def adopt(channel: str | None) -> None:
     """Take over a state directory that was copied or restored."""
     answer = verbs.adopt(target(profile(), channel))
     emit(answer, "This state is now this machine's.", then="relay receiver start")
+
+
+receiver.add_command(selftest)

@@ -116,3 +116,9 @@ def test_the_main_job_from_the_wheel(installed: Installed) -> None:
     assert answer["result"]["replyTo"] == answer["request"]["id"]
     assert installed.relay("--profile", "bob", "receiver", "stop")["state"] == "stopped"
     assert installed.relay("hub", "stop")["state"] == "stopped"
+
+
+def test_the_selftest_from_the_wheel(installed: Installed) -> None:
+    answer = installed.relay("receiver", "selftest", "--trials", "1")
+    assert answer["held"]
+    assert [row["hit"] for row in answer["rows"]] == [1]

@@ -11,7 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support_crash import CODEX, TABLES, WITHOUT_A_PERSON, Row, run
+from support_crash import CODEX, run
+
+from relay_receiver.testing.trials import TABLES, WITHOUT_A_PERSON, Row
 
 BATCH = 25
 """Trials in one world."""

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support_crash import HUB, KEEPER, RECEIVER, Row, at_point, at_start, points
 from support_faults import crash_world
+
+from relay_receiver.testing.trials import HUB, KEEPER, RECEIVER, Row, at_point, at_start, points
 
 LEAST = {RECEIVER: 18, HUB: 8, KEEPER: 8}
 """So many points are there at least: a boundary that lost its point fails here."""

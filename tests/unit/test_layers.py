@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "receiver": {"client", "journal", "adapters", "processes", "wire", "jobs"},
     "hub": {"wire", "jobs"},
     "cli": {"receiver", "client", "journal", "adapters", "processes", "hub", "wire", "jobs", "testing"},
-    "testing": {"client", "journal", "adapters", "processes", "wire", "jobs"},
+    "testing": {"receiver", "client", "journal", "adapters", "processes", "wire", "jobs"},
 }
 FENCES = {
     "sqlalchemy": {"journal", "hub"},
@@ -33,7 +33,7 @@ FENCES = {
     "psutil": {"processes"},
     "mcp": {"cli"},
 }
-STDLIB_ONLY = ("processes/keeper", "processes/launcher", "testing/agent_program")
+STDLIB_ONLY = ("processes/keeper", "processes/launcher", "testing/agent_program", "testing/trial_program")
 THEIR_OWN = "relay_receiver.processes.keeper"
 """What keeper and launcher may import beside the standard library: each other."""
 NO_IO = {"asyncio", "time", "os", "socket", "subprocess", "random", "secrets", "threading", "pathlib", "io"}
