@@ -7,10 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support_time import WITHIN
 
 _DROPPED = ("CODEX_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")
-END_SECONDS = 10.0
-"""How long what tests started may take to end after the last one."""
 _LEFT = pytest.StashKey[list[str]]()
 
 
@@ -36,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return  # the controller looks for all of its workers
     factory: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]  # no public way
     below = f"{factory.getbasetemp()}{os.sep}"
-    end = time.monotonic() + END_SECONDS
+    end = time.monotonic() + WITHIN
     while (left := _processes(below)) and time.monotonic() < end:
         psutil.wait_procs(left, timeout=0.2)
     if left:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support_time import WITHIN
+
 AGENT = """
 import json, os, sys, time
 asked = json.loads(sys.stdin.read())
@@ -66,7 +68,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=WITHIN,
             env=self.environment(**environment),
             cwd=self.project,
         )
@@ -87,7 +89,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=WITHIN,
             env=self.environment(),
             cwd=self.project,
         )
@@ -105,7 +107,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=WITHIN,
             env=self.environment(),
         )
         found: list[str] = ast.literal_eval(done.stderr)

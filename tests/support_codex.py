@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from support_time import WITHIN
+
 from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
 from relay_receiver.adapters.codex import CodexAdapter
 from relay_receiver.processes.kept import Kept
@@ -20,8 +22,6 @@ from relay_receiver.processes.launch import Launcher
 from relay_receiver.testing.model import ModelEndpoint
 
 INSTALL = "pip install openai-codex-cli-bin==0.163.0"
-WITHIN = 30.0
-"""Seconds after which a test that waits for Codex has failed."""
 
 CONFIG = """\
 model = "mock-model"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from support_time import WITHIN
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -70,7 +71,7 @@ class LiveHub:
         self.server = Server(self.app, self.options, ready=listening.set)
         self._thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[bound])))
         self._thread.start()
-        assert listening.wait(10)
+        assert listening.wait(WITHIN)
         return self
 
     def stop(self) -> None:
@@ -78,7 +79,7 @@ class LiveHub:
             client.close()
         self._clients.clear()
         self.server.stop()
-        self._thread.join(20)
+        self._thread.join(WITHIN)
         assert not self._thread.is_alive()
         self.store.close()
 
@@ -86,7 +87,7 @@ class LiveHub:
         """Have the hub's own loop write, as its handlers do."""
         loop = self.server._loop
         assert loop is not None
-        return asyncio.run_coroutine_threadsafe(self.store.write(fn, *args, **kwargs), loop).result(20)
+        return asyncio.run_coroutine_threadsafe(self.store.write(fn, *args, **kwargs), loop).result(WITHIN)
 
     def owner(self) -> Member:
         code = self.write(enrolment.owner_code, at=time.time()).code
@@ -109,7 +110,7 @@ class LiveHub:
             base_url=self.url + "/api/v1",
             headers={"authorization": f"Bearer {token}"},
             trust_env=False,
-            timeout=40,
+            timeout=WITHIN,
         )
         self._clients.append(client)
         return Member(id=who, token=token, identity=identity, http=client)
@@ -151,12 +152,12 @@ class Talk:
     def say(self, **frame: Any) -> None:
         self.connection.send(json.dumps(frame))
 
-    def frame(self, *, seconds: float = 10) -> dict[str, Any]:
+    def frame(self, *, seconds: float = WITHIN) -> dict[str, Any]:
         found = json.loads(self.connection.recv(timeout=seconds))
         assert isinstance(found, dict)
         return found
 
-    def rest(self, *, seconds: float = 10) -> tuple[list[dict[str, Any]], int]:
+    def rest(self, *, seconds: float = WITHIN) -> tuple[list[dict[str, Any]], int]:
         """All frames until the hub closes, and its close code."""
         frames: list[dict[str, Any]] = []
         try:
@@ -165,7 +166,7 @@ class Talk:
         except ConnectionClosed as end:
             return frames, end.rcvd.code if end.rcvd else 1006
 
-    def batch(self, *, seconds: float = 10) -> tuple[list[dict[str, Any]], str]:
+    def batch(self, *, seconds: float = WITHIN) -> tuple[list[dict[str, Any]], str]:
         """Events up to the next cursor frame, and that cursor."""
         events: list[dict[str, Any]] = []
         while (frame := self.frame(seconds=seconds))["t"] == "event":

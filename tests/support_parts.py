@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from support_time import WITHIN
+
 from relay_receiver.adapters.base import (
     Accepted,
     AdapterEvent,
@@ -247,7 +249,7 @@ class Bench:
             self.runner.kick()
 
     async def until(self, condition: Callable[[], Any]) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN):
             while not (found := condition()):
                 await asyncio.sleep(0.001)
         return found

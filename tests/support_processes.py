@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from support_time import WITHIN
+
 from relay_receiver.processes import command
 from relay_receiver.processes.agent import KeptAgent, SpoolLine
 from relay_receiver.processes.command import KeptCommand, NotStarted
@@ -17,9 +19,6 @@ from relay_receiver.processes.kept import Kept
 from relay_receiver.processes.launch import Launcher
 
 T = TypeVar("T")
-
-WITHIN = 20.0
-"""Seconds after which a test that waits for another process has failed."""
 
 
 class Keepers:

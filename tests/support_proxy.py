@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, Self
 
+from support_time import WITHIN
+
+from relay_receiver.testing.port import Port
+
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
@@ -125,7 +129,8 @@ class Proxy:
         self._answers: dict[str, bytes] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._listening = 0
+        self._listening = Port()
+        self.url = f"http://127.0.0.1:{self._listening.number}"
         self._do(self._listen())
         return self
 
@@ -135,6 +140,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._listening.close()
 
     def arm(self, rule: Rule) -> None:
         """From now on, with numbers from 1 again."""
@@ -176,16 +182,14 @@ class Proxy:
         async def whole() -> None:
             await work
 
-        asyncio.run_coroutine_threadsafe(whole(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(whole(), self._loop).result(WITHIN)
 
     def _arm(self, rule: Rule) -> None:
         self.rule = rule
         self.calls, self.hit = [], []
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._listening)
-        self._listening = int(self._server.sockets[0].getsockname()[1])
-        self.url = f"http://127.0.0.1:{self._listening}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._listening.number)
 
     async def _shut(self) -> None:
         self._server.close()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from support_time import WITHIN
+
 from relay_receiver.client import profiles
 from relay_receiver.processes.tree import gone
 from relay_receiver.receiver import verbs
@@ -37,7 +39,7 @@ class World(Place):
     def stage(self, message: str) -> str:
         return str(self.do("owner", lambda hub: hub.message(message))["delivery"]["stage"])
 
-    def until_stage(self, message: str, *stages: str, seconds: float = 20.0) -> str:
+    def until_stage(self, message: str, *stages: str, seconds: float = WITHIN) -> str:
         return until(
             lambda: (now := self.stage(message)) in stages and now, seconds=seconds, what=f"{message} {stages}"
         )

@@ -15,7 +15,7 @@ from relay_receiver.processes.kept import LOOK_SECONDS, Kept
 from relay_receiver.processes.launch import ANSWER_SECONDS, Launcher, Line, Order, connect, started
 from relay_receiver.processes.spool import quarantine
 
-DYING_SECONDS = 1.0
+DYING_SECONDS = 10.0
 """A keeper that was killed lets go of its connections this long, at the most, before it is gone."""
 EOF_SECONDS = 5.0
 """How long an agent may take to end after EOF, before it is killed."""

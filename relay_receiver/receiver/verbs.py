@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
+"""How long `start` waits for a receiver to be ready, on a machine that does other things too."""
 STOP_SECONDS = 60.0
 """How long `stop` waits for the process to go, past its own grace, before it says so."""
 

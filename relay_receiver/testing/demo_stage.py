@@ -50,7 +50,7 @@ class Cast:
     adapter: str = "command"
     argv: Sequence[str] = ()
     words: Words = _PROGRAM
-    patience: float = 20.0
+    patience: float = 60.0
 
     @classmethod
     def of(cls, adapter: str, argv: Sequence[str]) -> "Cast":

@@ -9,11 +9,15 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from relay_receiver.testing.port import Port
 from relay_receiver.testing.web import CLOSE, Answer, Call, Reset, Stall, Wire, read, write
 
 __all__ = ["Answer", "Call", "FakeHub", "Reset", "Stall"]
 
 Fault = Answer | Reset | Stall
+
+PATIENCE = 60.0
+"""Seconds after which what is waited for counts as never coming."""
 Handler = Callable[[Call], Answer]
 
 
@@ -54,12 +58,12 @@ class FakeHub:
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self._port = Port()
 
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._port.number}"
 
     @property
     def sockets(self) -> int:
@@ -72,11 +76,11 @@ class FakeHub:
 
     async def __aexit__(self, *_: object) -> None:
         await self.refuse()
+        self._port.close()
 
     async def listen(self) -> None:
         """Take connections, on the same port as before."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port.number)
 
     async def refuse(self) -> None:
         """Take no more connections and reset those there are."""
@@ -163,7 +167,7 @@ class FakeHub:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so; looked at after each request, frame and event."""
-        async with asyncio.timeout(10), self.changed:
+        async with asyncio.timeout(PATIENCE), self.changed:
             await self.changed.wait_for(condition)
 
     def _notify(self) -> None:

@@ -26,7 +26,9 @@ from typing import Any, Self, cast
 
 JSON = dict[str, Any]
 
-HOLD_SECONDS = 60.0
+PATIENCE = 60.0
+"""Seconds after which what is waited for counts as never coming."""
+HOLD_SECONDS = 600.0
 """How long a held answer waits for its release before the stream is broken off."""
 
 _LINE = re.compile(r"^model: (\w+) ?(.*)$", re.MULTILINE)
@@ -82,7 +84,7 @@ class ModelEndpoint:
         with self._changed:
             return self._gates.setdefault(name, threading.Event())
 
-    def wait_for(self, wanted: Callable[[Sequence[JSON]], bool], *, within: float = 20.0) -> bool:
+    def wait_for(self, wanted: Callable[[Sequence[JSON]], bool], *, within: float = PATIENCE) -> bool:
         """Wait until the requests seen so far are what is `wanted`; False if they never were."""
         with self._changed:
             return self._changed.wait_for(lambda: wanted(self.requests), within)

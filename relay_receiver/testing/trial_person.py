@@ -12,7 +12,7 @@ from relay_receiver.client.hub import Hub
 from relay_receiver.client.rest import Rest
 from relay_receiver.receiver.target import Target
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 90.0
 
 
 class Person:

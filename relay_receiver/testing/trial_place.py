@@ -20,18 +20,21 @@ from relay_receiver.processes import paths
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 from relay_receiver.testing import trial_program
+from relay_receiver.testing.port import Port
 from relay_receiver.wire.errors import RelayError
 
 CHANNEL = "lab"
 LOOK_SECONDS = 0.01
-HUB_SECONDS = 20.0
+PATIENCE = 60.0
+"""Seconds to wait for what must come about: above what a receiver takes to get over a fault, a lease's 30 s."""
+HUB_SECONDS = 60.0
 
 
 class NotInTime(AssertionError):  # noqa: N818 - it is what did not happen
     """What was waited for did not come about."""
 
 
-def until(condition: Callable[[], Any], *, seconds: float = 20.0, what: str = "it") -> Any:  # noqa: ANN401 - what it finds
+def until(condition: Callable[[], Any], *, seconds: float = PATIENCE, what: str = "it") -> Any:  # noqa: ANN401 - what it finds
     """Poll a condition of another process until it holds; what it returned.
 
     Raises:
@@ -55,7 +58,7 @@ class Place:
         self.data = home.parent / "hub"
         self.hub: subprocess.Popen[bytes] | None = None
         self.url = ""
-        self.port = 0
+        self.port = Port()
         self.channel = ""
         self.targets: list[Target] = []
 
@@ -70,7 +73,7 @@ class Place:
         ready.unlink(missing_ok=True)
         argv = [
             *(sys.executable, "-P", "-m", "relay_receiver.cli.main", "hub", "serve"),
-            *("--port", str(self.port), "--data", str(self.data), "--ready-file", str(ready)),
+            *("--port", str(self.port.number), "--data", str(self.data), "--ready-file", str(ready)),
         ]
         with told.open("ab") as log:
             self.hub = hub = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -78,7 +81,6 @@ class Place:
         if not ready.exists():
             raise RelayError(f"The hub does not start: {told.read_text()[-500:].strip()}", code="no_hub")
         self.url = json.loads(ready.read_text())["url"]
-        self.port = int(self.url.rsplit(":", 1)[1])
 
     def people(self, channel: str = CHANNEL) -> Profile:
         """The owner, in a channel of its own making."""
@@ -140,6 +142,7 @@ class Place:
             except subprocess.TimeoutExpired:
                 self.hub.kill()
                 self.hub.wait()
+        self.port.close()
 
 
 PlaceT = TypeVar("PlaceT", bound=Place)

@@ -34,14 +34,14 @@ def test_two_requests_in_a_row_and_a_stop_between_stay_in_one_thread(
     with codex_world(tmp_path, monkeypatch) as (w, _, ada):
         verbs.start(ada)
         first = w.ask(ada, "model: say one")
-        w.until_stage(first["id"], "answered", seconds=40)
+        w.until_stage(first["id"], "answered")
         second = w.ask(ada, "model: say two")
         w.until_stage(second["id"], "answered")
         thread = verbs.status(ada)["sessionId"]
         verbs.stop(ada)
         verbs.start(ada)
         third = w.ask(ada, "model: say three")
-        w.until_stage(third["id"], "answered", seconds=40)
+        w.until_stage(third["id"], "answered")
         assert [w.results(m["id"])[0]["content"] for m in (first, second, third)] == ["one", "two", "three"]
         assert thread
         assert verbs.status(ada)["sessionId"] == thread
@@ -57,7 +57,7 @@ def test_killed_in_the_middle_of_a_turn_it_comes_back_to_the_same_turn(
         w.kill(ada)
         verbs.start(ada)
         model.release("gate")
-        w.until_stage(asked["id"], "answered", seconds=40)
+        w.until_stage(asked["id"], "answered")
         [result] = w.results(asked["id"])
         assert result["content"] == "held answer"
         assert sum(request["verb"] == "hold" for request in model.requests) == 1
@@ -71,7 +71,7 @@ def test_a_codex_job_gives_work_to_another_agent_and_uses_its_answer(
         verbs.start(ada)
         verbs.start(bob)
         asked = w.ask(ada, "model: ask bob task=dishes please")
-        w.until_stage(asked["id"], "answered", seconds=60)
+        w.until_stage(asked["id"], "answered")
         [result] = w.results(asked["id"])
         assert "did dishes" in result["content"]
         page = w.do("owner", lambda hub: hub.history(w.channel, limit=200))
@@ -86,11 +86,11 @@ def test_failures_of_a_turn_are_told_and_a_usage_limit_is_the_reason_for_waiting
         verbs.start(ada)
         for text in ("cut", "fail context_length_exceeded", "status 400"):
             asked = w.ask(ada, f"model: {text}")
-            w.until_stage(asked["id"], "failed", seconds=40)
+            w.until_stage(asked["id"], "failed")
             [result] = w.results(asked["id"])
             assert result["content"].startswith("Failed: ")
         limited = w.ask(ada, "model: limit 3600")
-        told = until(lambda: verbs.status(ada)["refused"], seconds=40, what="the refusal")
+        told = until(lambda: verbs.status(ada)["refused"], what="the refusal")
         assert "limit" in told["why"]
         assert told["nextTry"]
         assert verbs.jobs(ada)["jobs"][0]["state"] == "queued"
@@ -101,7 +101,7 @@ def test_a_large_answer_arrives_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     with codex_world(tmp_path, monkeypatch) as (w, _, ada):
         verbs.start(ada)
         asked = w.ask(ada, "model: big 3000000")
-        w.until_stage(asked["id"], "answered", seconds=60)
+        w.until_stage(asked["id"], "answered")
         [result] = w.results(asked["id"])
         whole = w.do("owner", lambda hub: hub.attachment(result["attachments"][0]["id"]))
         assert whole == b"x" * 3_000_000
@@ -117,17 +117,17 @@ def test_the_app_server_killed_in_the_middle_is_unknown_and_settled_by_a_person(
         assert model.wait_for(lambda seen: any(request["verb"] == "hold" for request in seen))
         until(lambda: verbs.status(ada)["job"]["state"] == "running", what="running")
         _kill_app_server(tmp_path)
-        w.until_stage(asked["id"], "unknown", seconds=40)
+        w.until_stage(asked["id"], "unknown")
         assert verbs.status(ada)["needsPerson"]
         model.release("gate")
         job = verbs.status(ada)["job"]["id"]
         verbs.settle(ada, job, verb, text="it was done" if verb == "accept" else None, reason="looked at it")
         end = {"accept": "answered", "abandon": "failed", "retry": "answered"}[verb]
-        w.until_stage(asked["id"], end, seconds=40)
+        w.until_stage(asked["id"], end)
         [result] = w.results(asked["id"])
         assert {"accept": "it was done", "abandon": "looked at it", "retry": "held answer"}[verb] in result["content"]
         after = w.ask(ada, "model: say after")
-        w.until_stage(after["id"], "answered", seconds=40)
+        w.until_stage(after["id"], "answered")
 
 
 def _kill_app_server(tmp_path: Path) -> None:

@@ -12,14 +12,12 @@ from typing import Any
 import psutil
 import pytest
 from support_codex import CONFIG, codex_binary
+from support_time import WITHIN
 
 from relay_receiver.testing import demo
 from relay_receiver.testing.demo_stage import Cast
 from relay_receiver.testing.demo_words import LAST, SLOW_SECONDS
 from relay_receiver.testing.model import ModelEndpoint
-
-SECONDS = 100
-"""Far more than it takes, for machines that do other things too."""
 
 
 def relay(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -30,7 +28,7 @@ def relay(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=5 * WITHIN,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
 
@@ -95,7 +93,7 @@ def test_interrupted_in_the_middle_it_still_leaves_nothing(tmp_path: Path, numbe
         assert any("you -> bob: Work for" in line for line in playing.stdout)
         playing.send_signal(number)
         rest = playing.stdout.read()
-        assert playing.wait(SECONDS) == 130, rest
+        assert playing.wait(WITHIN) == 130, rest
     assert running(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -123,7 +121,12 @@ def _type(lines: list[str]) -> str:
     here = f'relay() {{ "{sys.executable}" -m relay_receiver.cli.main "$@"; }}'
     script = "\n".join([here, *(line for line in lines if line.startswith("  "))])
     done = subprocess.run(
-        ["bash", "-e", "-c", script], capture_output=True, text=True, check=False, timeout=SECONDS, env=dict(os.environ)
+        ["bash", "-e", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=5 * WITHIN,
+        env=dict(os.environ),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -156,6 +159,6 @@ def test_the_real_codex_plays_it_and_sends_through_relay_mcp(tmp_path: Path, mon
     with ModelEndpoint() as model:
         (home / "config.toml").write_text(CONFIG.format(url=model.url).replace('env_key = "MOCK_KEY"\n', ""))
         monkeypatch.setenv("CODEX_HOME", str(home))
-        cast = Cast(adapter="codex", argv=[codex_binary()], words=ScriptedWords(), patience=30.0)
+        cast = Cast(adapter="codex", argv=[codex_binary()], words=ScriptedWords(), patience=WITHIN)
         played = demo.run(cast, told.append)
     assert played.held, "\n".join(told)

@@ -85,7 +85,7 @@ def test_it_starts_while_the_hub_is_away_says_offline_and_works_once_it_is_back(
         assert verbs.status(bob)["state"] == "offline"
         w.start_hub()
         asked = w.ask(bob, "task=back")
-        w.until_stage(asked["id"], "answered", seconds=60)
+        w.until_stage(asked["id"], "answered")
 
 
 def test_a_hub_that_dies_in_the_middle_of_a_job_gets_its_one_result_later(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_hub_that_dies_in_the_middle_of_a_job_gets_its_one_result_later(tmp_pa
         w.release("a")
         until(lambda: verbs.status(bob)["job"] and verbs.status(bob)["job"]["state"] == "output", what="output")
         w.start_hub()
-        w.until_stage(asked["id"], "answered", seconds=60)
+        w.until_stage(asked["id"], "answered")
         assert len(w.results(asked["id"])) == 1
         assert len(w.starts()) == 1
 
@@ -192,7 +192,7 @@ def test_a_flood_of_agents_while_paused_loses_nothing_and_shuts_no_person_out(tm
         verbs.start(bob)
         w.do("carol", lambda hub: _flood(hub, w.channel, me, 270))
         until(lambda: verbs.status(bob)["chain"]["paused"], what="the pause")
-        until(lambda: verbs.status(bob)["queue"]["received"] > 0, seconds=60, what="wakes that wait for room")
+        until(lambda: verbs.status(bob)["queue"]["received"] > 0, what="wakes that wait for room")
         person = w.ask(bob, "task=mine")
         w.until_stage(person["id"], "answered")
         status = until(lambda: (now := verbs.status(bob))["chain"]["paused"] and now["job"] is None and now, what="it")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_time import WITHIN
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 100
 BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 AGENT = 'import json, sys; print(json.dumps({"text": "did " + json.load(sys.stdin)["requestId"][:1]}))'
 
@@ -44,7 +44,7 @@ class Installed:
                 *("--disable-pip-version-check", "install", "--no-deps", "--no-index", str(wheel)),
             ],
             check=True,
-            timeout=SECONDS,
+            timeout=5 * WITHIN,
         )
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -54,7 +54,7 @@ class Installed:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=5 * WITHIN,
             cwd=self.folder,
             env={"PATH": os.defpath, "HOME": str(self.folder), "RELAY_HOME": str(self.home), "LANG": "C.UTF-8"},
         )

@@ -10,6 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from support_time import WITHIN
+
 from relay_receiver.adapters.base import (
     Accepted,
     Adapter,
@@ -24,9 +26,6 @@ from relay_receiver.adapters.base import (
     StillRunning,
     Work,
 )
-
-WITHIN = 30.0
-"""Seconds after which a test that waits for an agent has failed."""
 
 T = TypeVar("T")
 

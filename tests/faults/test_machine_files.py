@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
+from support_time import WITHIN
 from support_world import World, until, world
 
 from relay_receiver.receiver import verbs
@@ -164,7 +165,7 @@ def test_a_state_that_cannot_be_written_is_said_by_status_start_and_doctor(place
         assert told.value.code == "not_writable"
         assert told.value.hint
         argv = [sys.executable, "-m", "relay_receiver.cli.main", "doctor", "--profile", "bob", "--output", "json"]
-        checked = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+        checked = subprocess.run(argv, capture_output=True, check=False, timeout=WITHIN)
         assert any("cannot be used" in each["detail"] for each in json.loads(checked.stdout)["checks"])
     finally:
         lock.unlink()

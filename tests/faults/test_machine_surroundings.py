@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from support_time import WITHIN
 from support_world import World, until, world
 
 from relay_receiver.receiver import verbs
@@ -39,7 +40,7 @@ def relay(*arguments: str, without: Sequence[str] = (), **environment: str) -> s
     """The command line in an environment."""
     kept = {name: value for name, value in os.environ.items() if name not in without}
     argv = [sys.executable, "-m", "relay_receiver.cli.main", *arguments]
-    return subprocess.run(argv, env={**kept, **environment}, capture_output=True, check=False, timeout=60)
+    return subprocess.run(argv, env={**kept, **environment}, capture_output=True, check=False, timeout=WITHIN)
 
 
 def works(w: World, bob: Target) -> None:
@@ -57,7 +58,7 @@ def test_a_locale_without_utf_8_damages_no_word(place: tuple[World, Target]) -> 
     w, _ = place
     assert relay("receiver", "start", "--profile", "bob", **C_LOCALE).returncode == 0
     said = "hällo task=ünï✓"
-    sent = relay("messages", "send", "--profile", "owner", "--to", "bob", "--wait", "20", "--content", said, **C_LOCALE)
+    sent = relay("messages", "send", "--profile", "owner", "--to", "bob", "--wait", "60", "--content", said, **C_LOCALE)
     assert sent.returncode == 0
     asked = w.do("owner", lambda hub: hub.history(w.channel))["messages"][-2]
     assert asked["content"] == said
@@ -118,7 +119,7 @@ def test_a_terminal_that_hangs_up_takes_neither_receiver_nor_job_with_it(place: 
         assert receiver.poll() is None
     finally:
         os.killpg(receiver.pid, signal.SIGTERM)
-        assert receiver.wait(20) == 0
+        assert receiver.wait(WITHIN) == 0
 
 
 def test_a_receiver_that_is_just_starting_is_waited_for(place: tuple[World, Target]) -> None:
@@ -131,14 +132,14 @@ def test_a_receiver_that_is_just_starting_is_waited_for(place: tuple[World, Targ
         assert seen <= {"stopped", "offline", "ready"}
     finally:
         receiver.terminate()
-        assert receiver.wait(20) == 0
+        assert receiver.wait(WITHIN) == 0
 
 
 def test_a_flood_of_output_fails_the_job_alone(place: tuple[World, Target]) -> None:
     w, bob = place
     verbs.start(bob)
     asked = w.ask(bob, f"big={25 * 1024 * 1024}")
-    w.until_stage(asked["id"], "failed", seconds=60)
+    w.until_stage(asked["id"], "failed")
     assert "20" in w.results(asked["id"])[0]["content"]
     works(w, bob)
     assert _resident(int(verbs.status(bob)["pid"])) < 300 * 1024 * 1024

@@ -99,6 +99,6 @@ def test_a_receiver_that_joined_after_the_backup_is_told_to_join_again(w: World)
     asked = w.ask(bob, "task=first")
     w.until_stage(asked["id"], "answered")
     restore(w, copy)
-    until(lambda: verbs.status(bob)["state"] == "unauthorized", seconds=40, what="the refusal")
+    until(lambda: verbs.status(bob)["state"] == "unauthorized", what="the refusal")
     assert "relay connect" in next(each["next"] for each in verbs.status(bob)["needsPerson"])
     assert verbs.jobs(bob)["jobs"][0]["state"] == "done"

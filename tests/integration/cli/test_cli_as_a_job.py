@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from support_cli import Machine, machine
+from support_time import WITHIN
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, str
             here.ok("receiver", "start", *binding)
         sent = here.ok("messages", "send", "--to", "bob", "--content", "hold it")
         path = here.project / "jobs"
-        end = time.monotonic() + 20
+        end = time.monotonic() + WITHIN
         while not path.exists() or not path.read_text().endswith("\n"):
             assert time.monotonic() < end
         yield here, path.read_text().splitlines()[0], sent["id"]
@@ -38,7 +39,7 @@ def test_the_command_line_uses_the_job_and_nothing_else(job: tuple[Machine, str,
     me = here.ok("whoami", RELAY_JOB=credential)
     assert (me["name"], me["message"]) == ("bob", request)
     assert {each["name"] for each in here.ok("peers", RELAY_JOB=credential)["peers"]} >= {"bob", "ann"}
-    answer = here.ok("messages", "send", "--to", "ann", "--wait", "20", "--content", "help", RELAY_JOB=credential)
+    answer = here.ok("messages", "send", "--to", "ann", "--wait", "60", "--content", "help", RELAY_JOB=credential)
     assert answer["result"]["content"] == "did it"
     asked = answer["request"]
     assert (asked["author"]["name"], asked["chain"]["root"]) == ("bob", request)
@@ -62,7 +63,7 @@ def test_the_tools_do_the_same_over_stdio(job: tuple[Machine, str, str]) -> None
             assert {each["name"] for each in peers["peers"]} >= {"bob", "ann"}
             sent = await said(client, "send", {"to": "ann", "content": "help"})
             assert sent["chain"]["root"] == request
-            answer = await said(client, "wait", {"id": sent["id"], "timeout": 20})
+            answer = await said(client, "wait", {"id": sent["id"], "timeout": 60})
             listed = await said(client, "messages", {"limit": 5})
             assert answer["result"]["id"] in {each["id"] for each in listed["messages"]}
             return answer

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_time import WITHIN
 
 HIDES = """
 import os, subprocess, sys
@@ -45,7 +46,7 @@ def test_refused_to_what_descends_from_a_job(words: list[str], tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=WITHIN,
         stdin=subprocess.DEVNULL,
     )
     told = json.loads(done.stderr)

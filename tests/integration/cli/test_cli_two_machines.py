@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from support_cli import machine
+from support_time import WITHIN
 
 
 def test_two_machines_tonight(tmp_path: Path) -> None:
@@ -28,7 +29,7 @@ def test_two_machines_tonight(tmp_path: Path) -> None:
         for words in (["receiver", "status"], ["receiver", "start"]):
             assert there.modules(*words) == [], words
 
-        answer = here.ok("messages", "send", "--to", "bob", "--wait", "20", "--content", "do it")
+        answer = here.ok("messages", "send", "--to", "bob", "--wait", "60", "--content", "do it")
         assert answer["delivery"]["stage"] == "answered"
         assert answer["result"]["content"] == "did it"
         assert answer["result"]["replyTo"] == answer["request"]["id"]
@@ -90,7 +91,7 @@ def test_the_long_way(tmp_path: Path) -> None:
             assert sent["content"] == "do it\n"
             assert [each["name"] for each in sent["wakes"]] == ["bob"]
             assert sent["wakes"][0]["receiver"]
-            waited = here.ok("messages", "wait", sent["id"], "--timeout", "20s")
+            waited = here.ok("messages", "wait", sent["id"], "--timeout", "60s")
             assert waited["result"]["replyTo"] == sent["id"]
             listed = here.ok("messages", "list")["messages"]
             assert [each["kind"] for each in listed] == ["request", "result"]
@@ -114,7 +115,7 @@ def test_the_long_way(tmp_path: Path) -> None:
             assert there.ok("receiver", "stop", "--now")["state"] == "stopped"
         finally:
             serving.terminate()
-            serving.wait(timeout=20)
+            serving.wait(WITHIN)
 
 
 def test_every_error_on_the_way_is_one_sentence_with_what_to_do(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support_hub import LiveHub, Member
+from support_time import WITHIN
 
 from relay_receiver.client.enrol import enrol
 from relay_receiver.client.errors import Displaced, HubError, Unauthorized
@@ -63,7 +64,7 @@ class Scene:
 def run(live: LiveHub, case: Callable[[Scene, Hub, Hub], Awaitable[None]]) -> None:
     async def main() -> None:
         scene = Scene(live)
-        async with asyncio.timeout(20), scene.hub(scene.owner) as owner, scene.hub(scene.bob) as bob:
+        async with asyncio.timeout(WITHIN), scene.hub(scene.owner) as owner, scene.hub(scene.bob) as bob:
             await case(scene, owner, bob)
 
     asyncio.run(main())

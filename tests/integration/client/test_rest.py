@@ -96,6 +96,7 @@ def test_a_cut_call_may_have_been_done(fault: Fault) -> None:
 
 def test_a_stalling_hub_ends_at_the_time_limit() -> None:
     async def case(fake: FakeHub, rest: Rest, _: object) -> None:
+        await rest.call("GET", "/state")  # so that the connection is there already
         fake.fail("GET /state", Stall())
         with pytest.raises(HubAway) as caught:
             await rest.call("GET", "/state", timeout=0.05)
@@ -313,9 +314,11 @@ def test_an_unusable_proxy_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_all_tries_together_keep_the_time_limit() -> None:
     async def case(fake: FakeHub, rest: Rest, _: object) -> None:
+        await rest.call("GET", "/state")  # so that the connection is there already
         fake.fail("GET /state", Stall(), Stall())
         with pytest.raises(HubAway):
             await rest.call("GET", "/state", retry=True, timeout=0.05)
-        assert len(fake.calls) == 1
+        await fake.until(lambda: len(fake.calls) == 2)
+        assert len(fake.faults["GET /state"]) == 1
 
     run(case)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from support_processes import Keepers, resident, run, runs, take, until
+from support_time import WITHIN
 
 from relay_receiver.processes import agent
 from relay_receiver.processes.agent import AgentEnded, AgentRefused, Displaced, KeptAgent
 from relay_receiver.processes.command import KeeperLost
 
 ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(b'got ' + line); sys.stdout.buffer.flush()"
-DEAF = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
+DEAF = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(6000)"
 FLOOD = "import sys\nfor n in range({count}): print('x' * {size})\nsys.stdout.flush()\nsys.stdin.read()"
 
 
@@ -149,7 +150,7 @@ def test_eof_ends_an_agent_and_its_last_line_needs_no_newline(tmp_path: Path) ->
         held = await k.agent(
             "import sys\nsys.stdin.read()\nprint('log', file=sys.stderr)\nprint('last', end='')\nsys.exit(3)"
         )
-        await held.end(10.0)
+        await held.end(WITHIN)
         rest, end = await ended(held)
         assert rest == [b"last"]
         assert (end.exit, end.signal, end.stderr_tail, end.overflow) == (3, None, "log\n", False)
@@ -229,7 +230,7 @@ def test_a_next_one_may_start_as_soon_as_the_end_is_told(tmp_path: Path) -> None
     """The keeper of before, which still ends what its agent left, does not take the socket of the next one away."""
 
     async def case(k: Keepers) -> None:
-        leaves = "import subprocess\nsubprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 60'], stdin=-3, stdout=-3)"
+        leaves = "import subprocess\nsubprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 6000'], stdin=-3, stdout=-3)"
         _, end = await ended(await k.agent(leaves))
         assert end.exit == 0
         before = k.kept("a").keeper.pid

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support_processes import Keepers, run, runs, take, until
+from support_time import ENDLESS, WITHIN
 
 from relay_receiver.processes.agent import AgentEnded, KeptAgent, gone
 
@@ -15,7 +16,7 @@ ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(l
 DEAF = "import signal; print('hello', flush=True); signal.pause()"
 
 
-async def end(agent: KeptAgent, grace: float = 5.0) -> AgentEnded:
+async def end(agent: KeptAgent, grace: float = WITHIN) -> AgentEnded:
     await agent.end(grace)
     with pytest.raises(AgentEnded) as ended:
         async for _ in agent.lines():
@@ -81,7 +82,7 @@ def test_under_a_living_keeper_nothing_is_ended_from_outside(tmp_path: Path) -> 
         assert not await gone("a", spool=k.spool, grace=0.05)
         assert runs(k.child("a"))
         await end(agent)
-        assert await k.kept("a").ends(within=10.0)
+        assert await k.kept("a").ends(within=WITHIN)
         assert await gone("a", spool=k.spool, grace=0.05)
 
     run(tmp_path, case)
@@ -91,11 +92,11 @@ def test_a_process_that_only_has_the_number_is_never_ended(tmp_path: Path) -> No
     async def case(k: Keepers) -> None:
         agent = await k.agent(ECHO)
         os.kill(k.kept("a").keeper.pid, signal.SIGKILL)
-        assert await k.kept("a").ends(within=10.0)
+        assert await k.kept("a").ends(within=WITHIN)
         child = k.child("a")
         os.killpg(child, signal.SIGKILL)
         await until(lambda: not runs(child))
-        with subprocess.Popen(["sleep", "300"], process_group=0) as stranger:  # noqa: ASYNC220 - about a millisecond
+        with subprocess.Popen(["sleep", str(ENDLESS)], process_group=0) as stranger:  # noqa: ASYNC220 - about a millisecond
             record = k.spool / "a.keeper"
             first, second = record.read_bytes().splitlines()
             told = json.loads(second)

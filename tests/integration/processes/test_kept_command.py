@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support_processes import Keepers, resident, run, runs, until
+from support_time import ENDLESS, WITHIN
 
 from relay_receiver.processes import files, launch, spool
 from relay_receiver.processes.command import KeeperLost, KeptCommand, Lost, NotStarted
@@ -28,7 +29,7 @@ import os, sys, time
 if os.fork():
     sys.exit(0)
 os.setsid()
-os.execve("/bin/sh", ["sh", "-c", "trap '' TERM; echo $$ > daemon; exec sleep 60"], {"PATH": os.defpath})
+os.execve("/bin/sh", ["sh", "-c", "trap '' TERM; echo $$ > daemon; exec sleep 6000"], {"PATH": os.defpath})
 """
 COUNTING = """
 import os, runpy, stat
@@ -93,7 +94,7 @@ def test_a_flood_ends_the_program_and_not_the_machine(tmp_path: Path) -> None:
 
 def test_an_idle_keeper_is_small(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
-        kept = await k.shell("exec sleep 60")
+        kept = await k.shell(f"exec sleep {ENDLESS}")
         assert resident(k.kept().keeper.pid) < 14 * 1024
         await kept.kill(1.0)
         await kept.end()
@@ -103,7 +104,7 @@ def test_an_idle_keeper_is_small(tmp_path: Path) -> None:
 
 def test_a_grandchild_that_holds_stdout_delays_nothing_and_is_ended(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
-        kept = await k.shell("sleep 60 & echo $! > left; echo answer")
+        kept = await k.shell(f"sleep {ENDLESS} & echo $! > left; echo answer")
         end = await kept.end()
         left = int(await k.file("left"))
         assert (end.exit, end.stdout, end.leftovers) == (0, b"answer\n", True)
@@ -115,7 +116,7 @@ def test_a_grandchild_that_holds_stdout_delays_nothing_and_is_ended(tmp_path: Pa
 
 def test_a_grandchild_that_floods_stdout_after_the_end_changes_nothing(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
-        kept = await k.shell("(sleep 0.05; exec yes) & echo answer")
+        kept = await k.shell("(while kill -0 $$ 2>/dev/null; do :; done; exec yes) & echo answer")
         end = await kept.end()
         assert (end.exit, end.overflow, end.stdout) == (0, False, b"answer\n")
 
@@ -136,11 +137,11 @@ def test_what_left_group_session_and_environment_is_ended_too(tmp_path: Path) ->
 
 def test_a_kill_is_over_when_nothing_lives_any_more(tmp_path: Path) -> None:
     script = (
-        "trap '' TERM; (trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > far; sleep 60') & echo $$ > near; wait"
+        "trap '' TERM; (trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > far; sleep 6000') & echo $$ > near; wait"
     )
 
     async def case(k: Keepers) -> None:
-        kept = await k.shell(f"{script}; sleep 60")
+        kept = await k.shell(f"{script}; sleep {ENDLESS}")
         near, far = int(await k.file("near")), int(await k.file("far"))
         await kept.kill(0.1)
         end = await kept.end()
@@ -152,7 +153,7 @@ def test_a_kill_is_over_when_nothing_lives_any_more(tmp_path: Path) -> None:
 
 
 def test_a_kill_waits_also_for_what_outlives_its_program(tmp_path: Path) -> None:
-    far_away = "setsid sh -c 'trap \"\" TERM; echo $$ > far; sleep 60; sleep 60' & echo $$ > near; exec sleep 60"
+    far_away = "setsid sh -c 'trap \"\" TERM; echo $$ > far; sleep 6000; sleep 6000' & echo $$ > near; exec sleep 6000"
 
     async def case(k: Keepers) -> None:
         kept = await k.shell(far_away)
@@ -170,7 +171,7 @@ def test_a_program_that_ends_on_term_says_so(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
         kept = await k.shell("trap 'echo bye; exit 7' TERM; echo $$ > up; while :; do sleep 0.01; done")
         await k.file("up")
-        await kept.kill(10.0)
+        await kept.kill(WITHIN)
         end = await kept.end()
         assert (end.exit, end.signal, end.stdout) == (7, None, b"bye\n")
 
@@ -236,7 +237,7 @@ def test_a_second_keeper_of_one_attempt_starts_nothing_and_finds_the_first(tmp_p
 
 def test_a_keeper_that_is_killed_leaves_evidence_and_its_program_alone(tmp_path: Path) -> None:
     async def case(k: Keepers) -> None:
-        kept = await k.shell("exec sleep 60")
+        kept = await k.shell(f"exec sleep {ENDLESS}")
         os.kill(k.kept().keeper.pid, signal.SIGKILL)
         with pytest.raises(KeeperLost):
             await kept.end()

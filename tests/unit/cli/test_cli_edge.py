@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import click
 import pytest
+from support_time import WITHIN
 
 from relay_receiver.cli import main, output
 from relay_receiver.cli.options import Command, Duration, common, short
@@ -19,7 +20,9 @@ HEAVY = ("sqlalchemy", "httpx", "websockets", "starlette", "uvicorn", "mcp", "ps
 def child(*words: str, code: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-c", code] if code else [sys.executable, "-m", "relay_receiver.cli.main", *words]
     base = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
-    return subprocess.run(argv, capture_output=True, text=True, env={**base, **environment}, check=False, timeout=30)
+    return subprocess.run(
+        argv, capture_output=True, text=True, env={**base, **environment}, check=False, timeout=WITHIN
+    )
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def test_an_error_is_one_json_object_on_stderr_when_piped(
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_a_closed_stream_is_no_fault(closed: str) -> None:
     line = f"{sys.executable} -m relay_receiver.cli.main skill show {closed}"
-    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=WITHIN)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -167,7 +170,7 @@ def test_usage_errors_are_told_in_the_same_form(capsys: pytest.CaptureFixture[st
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
     line = f"{sys.executable} -m relay_receiver.cli.main --help | head -c 1; echo ${{PIPESTATUS[0]}}"
-    answer = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    answer = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=WITHIN)
     assert answer.stderr == ""
 
 

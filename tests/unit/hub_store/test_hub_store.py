@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 from support_hubstore import desk
+from support_time import WITHIN
 
 from relay_receiver.hub import channels, engine, events, members, schema
 from relay_receiver.hub.errors import Refusal, not_found
@@ -58,7 +59,7 @@ def test_a_failing_write_undoes_only_itself_among_those_committed_together(tmp_p
     async def main() -> list[Any]:
         store.on_commit(lambda rows: seen.extend(row.number for row in rows))
         gate = threading.Event()
-        waits = [store.write(lambda _: gate.wait(5) and None)]
+        waits = [store.write(lambda _: gate.wait(WITHIN) and None)]
         for n in range(9):
             fn: Any = (lambda conn: events.append(conn, space, "x", {}, at=0.0), refused, broken)[n % 3]
             waits.append(store.write(fn))

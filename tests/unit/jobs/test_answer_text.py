@@ -1,9 +1,10 @@
 import json
-import time
 
 import pytest
 
 from relay_receiver.jobs.text import QUIET_WORD, clean, clean_name, is_quiet, visible
+
+LONG = 1_000_000
 
 
 def test_what_no_database_takes_is_replaced_and_everything_else_stays() -> None:
@@ -35,11 +36,10 @@ def test_what_says_something_is_not(text: str) -> None:
     assert not is_quiet(text)
 
 
-def test_a_long_answer_is_looked_at_quickly() -> None:
-    begin = time.process_time()
-    for text in ("@a " * 100_000 + "!", "@" * 100_000, " " * 100_000 + "x", "@" + "a" * 200_000 + "!"):
+def test_a_long_answer_is_looked_at_once() -> None:
+    """Looked at again from each of its places, it would take longer than any test may."""
+    for text in ("@a " * LONG + "!", "@" * LONG, " " * LONG + "x", "@" + "a" * LONG + "!"):
         assert not is_quiet(text)
-    assert time.process_time() - begin < 2
 
 
 def test_names_are_one_line_without_control_and_bidi_characters() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 from support_journal import BINDING, arrive, job_of, machine, opened, said, statements, submitted, traced
+from support_time import WITHIN
 
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs, messages
@@ -181,11 +182,11 @@ def test_a_cancelled_write_is_finished_before_the_cancellation_goes_on(tmp_path:
 
         def slow(conn: Connection) -> None:
             begun.set()
-            go.wait(10)
+            go.wait(WITHIN)
             put(conn)
 
         task = asyncio.ensure_future(journal.write(slow))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, WITHIN)
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0)
@@ -207,7 +208,7 @@ def test_a_cancelled_write_that_failed_says_so(tmp_path: Path) -> None:
 
         def slow(conn: Connection) -> None:
             begun.set()
-            go.wait(10)
+            go.wait(WITHIN)
             put(conn)
 
         async def guarded() -> BaseException | None:
@@ -218,7 +219,7 @@ def test_a_cancelled_write_that_failed_says_so(tmp_path: Path) -> None:
             return None
 
         task = asyncio.ensure_future(guarded())
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, WITHIN)
         task.cancel()
         go.set()
         return await task
@@ -235,10 +236,10 @@ def test_a_write_that_waits_behind_another_is_made_although_its_task_was_cancell
 
         def block(_conn: Connection) -> None:
             begun.set()
-            go.wait(10)
+            go.wait(WITHIN)
 
         first = asyncio.ensure_future(journal.write(block))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, WITHIN)
         second = asyncio.ensure_future(journal.write(put))
         await asyncio.sleep(0)
         second.cancel()

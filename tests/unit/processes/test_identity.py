@@ -39,7 +39,7 @@ def test_where_the_start_is_not_known_a_living_number_proves_nothing() -> None:
 
 
 def test_what_has_ended_is_gone_also_before_it_is_waited_for() -> None:
-    with subprocess.Popen(["sleep", "300"]) as child:
+    with subprocess.Popen(["sleep", "6000"]) as child:
         found = identify(child.pid)
         assert found is not None
         assert life(found) is Life.ALIVE
@@ -82,7 +82,7 @@ def test_neither_clock_nor_time_zone_moves_a_start(monkeypatch: pytest.MonkeyPat
 def test_processes_are_found_by_their_nonce_wherever_they_went() -> None:
     nonce = os.urandom(16).hex()
     environment = {**os.environ, "RELAY_NONCE": nonce}
-    with subprocess.Popen(["sleep", "300"], env=environment, start_new_session=True) as child:
+    with subprocess.Popen(["sleep", "6000"], env=environment, start_new_session=True) as child:
         assert started_by(nonce) == [child.pid]
         assert started_by(nonce[:-1]) == []
         child.kill()

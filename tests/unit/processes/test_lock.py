@@ -73,7 +73,7 @@ def test_a_child_does_not_inherit_it(tmp_path: Path) -> None:
     path = tmp_path / "state" / "lock"
     lock = InstanceLock(path)
     assert lock.acquire()
-    with subprocess.Popen(["sleep", "300"], close_fds=False) as child:
+    with subprocess.Popen(["sleep", "6000"], close_fds=False) as child:
         lock.release()
         assert InstanceLock(path).acquire()
         child.kill()
