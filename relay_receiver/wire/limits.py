@@ -9,9 +9,16 @@ JSON_DEPTH = 32
 NAME_CHARS = 64
 
 LEASE_SECONDS = 30
+SILENT_SECONDS = 15
+"""A holder renews its lease before this; one that did not is silent, though its lease still counts."""
+STANDBY_SECONDS = 10
+"""A holder that stands by asks for the lease at least this often."""
 DECLARATION_SECONDS = 90
 ENROLMENT_SECONDS = 600
 REQUEST_EXPIRY_SECONDS = 7 * 24 * 3600
+ASK_EXPIRY_SECONDS = 24 * 3600
+"""A request to people that names no expiry."""
+ASK_MOST_SECONDS = 30 * 24 * 3600
 JOB_WAIT_SECONDS = 600
 """Inside a job `messages wait` ends after this time at the latest."""
 
