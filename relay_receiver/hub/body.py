@@ -226,6 +226,11 @@ def query_text(request: Request, name: str, *, most: int = 256) -> str | None:
     return value or None
 
 
+def query_choice(request: Request, name: str, among: Collection[str], *, default: str) -> str:
+    """One of the given words from the query, or the default where it is missing; raises 422 for anything else."""
+    return choice({name: query_text(request, name)}, name, among, default=default)
+
+
 def query_integer(request: Request, name: str, *, least: int = 0, most: int = WHOLE - 1) -> int | None:
     """A whole number of the query, or None where it is missing or empty; raises 422 for anything else."""
     value = request.query_params.get(name)

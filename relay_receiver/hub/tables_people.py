@@ -30,6 +30,8 @@ TASK_STATES = ("open", "doing", "done", "dropped")
 CONTROLS = ("settle", "resume", "cancel")
 
 ASK_OPEN = text("ask.state = 'open'")
+OPEN_ROW = text("state = 'open'")
+"""The same where a table speaks of its own rows."""
 CONTROL_UNTOLD = text("control.outcome IS NULL")
 
 ask = Table(
@@ -67,21 +69,12 @@ ask = Table(
     CheckConstraint("kind <> 'approval' OR action IS NOT NULL", name="approval"),
 )
 """A request to people. `options`, `schema`, `action`, `approvers` and `answer` are JSON as it was given."""
-Index(
-    "ix_ask_open",
-    ask.c.workspace,
-    ask.c.expires_at,
-    sqlite_where=text("state = 'open'"),
-    postgresql_where=text("state = 'open'"),
-)
-Index("ix_ask_workspace", ask.c.workspace, ask.c.created_at)
-Index(
-    "ix_ask_author",
-    ask.c.author,
-    ask.c.channel,
-    sqlite_where=text("state IN ('open', 'answered')"),
-    postgresql_where=text("state IN ('open', 'answered')"),
-)
+Index("ix_ask_author", ask.c.author, ask.c.channel, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_expires_at", ask.c.expires_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_message", ask.c.message, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_open", ask.c.channel, ask.c.created_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_run", ask.c.run, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_channel", ask.c.channel, ask.c.created_at)
 
 doc = Table(
     "doc",
@@ -135,6 +128,7 @@ task = Table(
     Column("updated_by", Text, ForeignKey("member.id"), nullable=False),
     Column("updated_at", REAL, nullable=False),
     Column("operation", Text),
+    Column("fingerprint", Text),
     UniqueConstraint("created_by", "operation"),
     one_of("state", TASK_STATES),
     CheckConstraint("rev >= 1", name="rev"),
@@ -163,6 +157,14 @@ control = Table(
 )
 """What a person decided about the receiver of `member` in a channel, and what the receiver says became of it."""
 Index("ix_control_member", control.c.member, control.c.channel, control.c.created_at)
+Index("ix_control_channel", control.c.channel, control.c.created_at)
+Index(
+    "ix_control_untold",
+    control.c.member,
+    control.c.channel,
+    sqlite_where=text("outcome IS NULL"),
+    postgresql_where=text("outcome IS NULL"),
+)
 
 login = Table(
     "login",

@@ -59,7 +59,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_control")),
         sa.UniqueConstraint("by", "operation", name=op.f("uq_control_by_operation")),
     )
+    op.create_index("ix_control_channel", "control", ["channel", "created_at"], unique=False)
     op.create_index("ix_control_member", "control", ["member", "channel", "created_at"], unique=False)
+    op.create_index(
+        "ix_control_untold",
+        "control",
+        ["member", "channel"],
+        unique=False,
+        sqlite_where=sa.text("outcome IS NULL"),
+        postgresql_where=sa.text("outcome IS NULL"),
+    )
     op.create_table(
         "doc",
         sa.Column("id", sa.Text(), nullable=False),
@@ -112,6 +121,7 @@ def upgrade() -> None:
         sa.Column("updated_by", sa.Text(), nullable=False),
         sa.Column("updated_at", sa.REAL(), nullable=False),
         sa.Column("operation", sa.Text(), nullable=True),
+        sa.Column("fingerprint", sa.Text(), nullable=True),
         sa.CheckConstraint("state IN ('doing', 'done', 'dropped', 'open')", name=op.f("ck_task_state")),
         sa.CheckConstraint("rev >= 1", name=op.f("ck_task_rev")),
         sa.ForeignKeyConstraint(["assignee"], ["member.id"], name=op.f("fk_task_assignee")),
@@ -172,16 +182,40 @@ def upgrade() -> None:
         "ask",
         ["author", "channel"],
         unique=False,
-        sqlite_where=sa.text("state IN ('open', 'answered')"),
-        postgresql_where=sa.text("state IN ('open', 'answered')"),
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
     )
     op.create_index(
-        "ix_ask_open",
+        "ix_ask_expires_at",
         "ask",
-        ["workspace", "expires_at"],
+        ["expires_at"],
         unique=False,
         sqlite_where=sa.text("state = 'open'"),
         postgresql_where=sa.text("state = 'open'"),
     )
-    op.create_index("ix_ask_workspace", "ask", ["workspace", "created_at"], unique=False)
+    op.create_index(
+        "ix_ask_message",
+        "ask",
+        ["message"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index(
+        "ix_ask_open",
+        "ask",
+        ["channel", "created_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index(
+        "ix_ask_run",
+        "ask",
+        ["run"],
+        unique=False,
+        sqlite_where=sa.text("state = 'open'"),
+        postgresql_where=sa.text("state = 'open'"),
+    )
+    op.create_index("ix_ask_channel", "ask", ["channel", "created_at"], unique=False)
     op.add_column("receiver", sa.Column("report", sa.Text(), nullable=True))

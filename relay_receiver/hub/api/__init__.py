@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from relay_receiver.hub.api import attachments, channels, enrolment, messages, receiver, state
+from relay_receiver.hub.api import attachments, channels, docs, enrolment, messages, receiver, state, tasks
 
 routes: list[Route] = [
     *state.routes,
@@ -11,4 +11,6 @@ routes: list[Route] = [
     *messages.routes,
     *attachments.routes,
     *receiver.routes,
+    *docs.routes,
+    *tasks.routes,
 ]

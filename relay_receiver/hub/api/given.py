@@ -1,6 +1,7 @@
 """What every handler is given: the store, and who calls."""
 
 import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -15,6 +16,10 @@ from relay_receiver.wire.limits import NAME_CHARS
 from relay_receiver.wire.message import seconds
 
 Json = dict[str, Any]
+
+TITLE_CHARS = 200
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""What would end the line, or show it in another order than it is read."""
 
 
 def store_of(request: Request) -> Store:
@@ -44,6 +49,18 @@ def name(body: Mapping[str, Any]) -> str:
     if clean_name(given) != given.strip():
         raise invalid("name", "`name` must be one line of visible characters.")
     return given.strip()
+
+
+def title(body: Mapping[str, Any]) -> str:
+    """The field `title`: one line of visible characters.
+
+    Raises:
+        Refusal: 422, it is missing, empty, too long, or of several lines.
+    """
+    given = text(body, "title", most=TITLE_CHARS).strip()
+    if not given or _HIDDEN.search(given):
+        raise invalid("title", "`title` must be one line of visible characters.")
+    return given
 
 
 def moment(body: Mapping[str, Any], field: str) -> float | None:
