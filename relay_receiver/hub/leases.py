@@ -76,6 +76,7 @@ def _take(conn: Connection, store: Store, actor: Actor, wish: Wish, *, at: float
     live, key = store.live, (actor.id, wish.scope)
     row = _row(conn, who=actor.id, place=wish.scope).one_or_none()
     if row is not None and not row.released and row.holder != wish.holder and (left := live.lease_left(key)) > 0:
+        live.stand_by(key)
         raise Refusal(
             409,
             "lease_held",

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relay_receiver.wire.limits import DECLARATION_SECONDS, LEASE_SECONDS
+from relay_receiver.wire.limits import DECLARATION_SECONDS, LEASE_SECONDS, SILENT_SECONDS, STANDBY_SECONDS
 
 Key = tuple[str, str]
 """Member and scope, or member and channel."""
@@ -32,6 +32,8 @@ class Live:
     leases: dict[Key, Lease] = field(default_factory=dict)
     declared: dict[Key, float] = field(default_factory=dict)
     """Until when each renewed declaration counts."""
+    standbys: dict[Key, float] = field(default_factory=dict)
+    """When another holder last asked for a lease that is held."""
     started: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +43,16 @@ class Live:
         """The lease that counts now."""
         found = self.leases.get(key)
         return found if found is not None and found.until > self.clock() else None
+
+    def stand_by(self, key: Key) -> None:
+        """Another holder asks for a lease that is held."""
+        self.standbys[key] = self.clock()
+
+    def stood_by(self, key: Key) -> bool:
+        """Whether the holder of a lease is silent while another stands by."""
+        asked, now = self.standbys.get(key), self.clock()
+        silent = self.lease_left(key) < LEASE_SECONDS - SILENT_SECONDS
+        return asked is not None and now - asked < STANDBY_SECONDS and silent
 
     def lease_left(self, key: Key) -> float:
         """Seconds that a stored lease still counts, below zero once it is over."""

@@ -59,7 +59,7 @@ class Draft:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Addressed:
+class Addressed:
     """Whom and what a draft refers to, resolved and checked."""
 
     to: str | None
@@ -81,10 +81,7 @@ def post(conn: Connection, actor: Actor, draft: Draft, *, at: float) -> Json:
     before = repeated(conn, actor, draft)
     if before is not None:
         return before
-    channels.need(actor, draft.channel)
-    if actor.job is not None:
-        _check_job(draft)
-    said = _address(conn, actor, draft)
+    said = addressed(conn, actor, draft)
     expires_at = draft.expires_at
     if draft.kind == "request" and expires_at is None:
         expires_at = at + REQUEST_EXPIRY_SECONDS
@@ -116,7 +113,15 @@ def _check_job(draft: Draft) -> None:
         raise forbidden("This operation id belongs to the receiver.", "inside_a_job")
 
 
-def _address(conn: Connection, actor: Actor, draft: Draft) -> _Addressed:
+def addressed(conn: Connection, actor: Actor, draft: Draft) -> Addressed:
+    """Whom and what a draft refers to, where it may be posted.
+
+    Raises:
+        Refusal: 403, 404, 422, and those of the run that it would close.
+    """
+    channels.need(actor, draft.channel)
+    if actor.job is not None:
+        _check_job(draft)
     reply_to = None
     if draft.reply_to is not None:
         reply_to = message_views.row_of(conn, draft.reply_to)
@@ -124,7 +129,7 @@ def _address(conn: Connection, actor: Actor, draft: Draft) -> _Addressed:
             raise invalid("replyTo", "`replyTo` is no message of this channel.")
     answered = _answered(conn, actor, draft)
     root, hop = _chain(conn, actor, reply_to, answered)
-    return _Addressed(
+    return Addressed(
         to=_recipient(conn, actor, draft, reply_to),
         mentions=_mentions(conn, actor, draft, reply_to),
         reply_to=reply_to,
@@ -205,7 +210,7 @@ def _chain(
 
 
 def _store(
-    conn: Connection, actor: Actor, draft: Draft, said: _Addressed, *, expires_at: float | None, at: float
+    conn: Connection, actor: Actor, draft: Draft, said: Addressed, *, expires_at: float | None, at: float
 ) -> Json:
     made, number = ids.new("msg"), events.next_number(conn, actor.workspace)
     row = {
@@ -247,7 +252,7 @@ def _store(
     return told
 
 
-def _show(conn: Connection, actor: Actor, draft: Draft, said: _Addressed, *, at: float) -> None:
+def _show(conn: Connection, actor: Actor, draft: Draft, said: Addressed, *, at: float) -> None:
     """What the message shows on the request that it answers, and the run that it closes."""
     answered = said.answered
     if draft.notice is not None and answered is not None:

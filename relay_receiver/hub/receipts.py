@@ -7,7 +7,17 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, up
 
 from relay_receiver.hub import events
 from relay_receiver.hub.prepared import Prepared
-from relay_receiver.hub.tables import IN_LINE, NOT_ENDED, RUN_OPEN, receipt, receiver, run, subscription
+from relay_receiver.hub.tables import (
+    IN_LINE,
+    NOT_ENDED,
+    RUN_OPEN,
+    member,
+    message,
+    receipt,
+    receiver,
+    run,
+    subscription,
+)
 from relay_receiver.wire.message import iso
 from relay_receiver.wire.stage import ENDS, Stage, may_follow
 
@@ -15,6 +25,7 @@ AT_ONCE = 200
 """Receipts that one write moves, at the most."""
 
 WAITING_IN_LINE = frozenset({Stage.STORED, Stage.RECEIVED})
+_IN_LINE = tuple(sorted(each.value for each in WAITING_IN_LINE))
 
 Json = dict[str, Any]
 ReceiptRow = Row[*tuple[Any, ...]]
@@ -48,15 +59,27 @@ _stored = Prepared(
     .limit(AT_ONCE)
 )
 _held = Prepared(select(run.c.id).where(run.c.message == bindparam("wanted"), RUN_OPEN))
-_ahead = Prepared(
+_open = (
     select(func.count())
     .select_from(receipt)
-    .where(
-        receipt.c.member == bindparam("who"),
-        receipt.c.channel == bindparam("place"),
-        NOT_ENDED,
-        receipt.c.event < bindparam("number"),
+    .where(receipt.c.member == bindparam("who"), receipt.c.channel == bindparam("place"), NOT_ENDED)
+)
+_all = Prepared(_open)
+_ahead = Prepared(_open.where(receipt.c.event < bindparam("number")))
+_by_people = _open.join(message, message.c.id == receipt.c.message).join(member, member.c.id == message.c.author)
+_people_ahead = Prepared(
+    _by_people.where(
+        receipt.c.event < bindparam("number"), or_(member.c.role != "agent", receipt.c.stage.not_in(_IN_LINE))
     )
+)
+_people_behind = Prepared(
+    _by_people.where(receipt.c.event > bindparam("number"), member.c.role != "agent", receipt.c.stage.in_(_IN_LINE))
+)
+_without_receipt = Prepared(
+    select(func.count())
+    .select_from(run)
+    .outerjoin(receipt, receipt.c.message == run.c.message)
+    .where(run.c.member == bindparam("who"), run.c.scope == bindparam("place"), RUN_OPEN, receipt.c.message.is_(None))
 )
 _proven = Prepared(
     select(func.max(subscription.c.number))
@@ -147,16 +170,39 @@ def delivery(conn: Connection, message: str, *, at: float) -> tuple[Json, Receip
     elif stage is Stage.STORED and (proven := _proven(conn, who=row.member, place=row.channel).scalar()) is not None:
         stage = Stage.RECEIVED if proven >= row.event else stage
     if stage in WAITING_IN_LINE:
-        position = _ahead(conn, who=row.member, place=row.channel, number=row.event).scalar()
+        position = in_line(conn, row.member, row.channel, event=row.event)
     told = {
         "stage": stage.value,
         "since": iso(since),
         "detail": row.detail,
         "job": row.job,
         "position": position,
-        "reason": row.reason,
+        # What ended an earlier attempt is no reason for what waits again.
+        "reason": None if stage in WAITING_IN_LINE else row.reason,
     }
     return told, row
+
+
+def in_line(
+    conn: Connection, who: str, channel: str, *, event: int | None = None, paused: bool = False, by_agent: bool = False
+) -> int:
+    """How many are before a request: other requests to the same member that have not ended, and the job in hand.
+
+    Args:
+        event: the request's; the next one's unless given.
+        paused: the chain of that member's receiver is paused, so that people's requests go before agents'.
+        by_agent: an agent asks.
+    """
+    of = {"who": who, "place": channel}
+    in_hand = int(_without_receipt(conn, **of).scalar())
+    if event is None:
+        return in_hand + int(_all(conn, **of).scalar())
+    if not paused:
+        return in_hand + int(_ahead(conn, **of, number=event).scalar())
+    if not by_agent:
+        return in_hand + int(_people_ahead(conn, **of, number=event).scalar())
+    overtaking = int(_people_behind(conn, **of, number=event).scalar())
+    return in_hand + overtaking + int(_ahead(conn, **of, number=event).scalar())
 
 
 def received(

@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from relay_receiver.hub import channels, leases, members, message_views, messages, receipts, runs
+from relay_receiver.hub import channels, delivery, message_views, messages, runs, wakes
 from relay_receiver.hub.answer import Json as Answer
 from relay_receiver.hub.api.given import Json, actor_of, fence, moment, store_of
 from relay_receiver.hub.attachments import MOST
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.body import (
     choice,
+    flag,
     mapping,
     optional_text,
     query_integer,
@@ -26,20 +27,22 @@ from relay_receiver.hub.body import (
     texts,
 )
 from relay_receiver.hub.errors import invalid, not_found
-from relay_receiver.hub.live import OFFLINE
 from relay_receiver.hub.store import Store
 from relay_receiver.hub.tables import KINDS
 from relay_receiver.wire import limits
 
-READY = "ready"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 async def post(request: Request) -> Response:
-    """Store a message; `wakes` says whom it wakes and how their receivers are."""
+    """Store a message; `wakes` says whom it wakes and how their receivers are. With `dryRun` that alone is told."""
     store, actor = store_of(request), actor_of(request)
-    stored = await store.write(messages.post, actor, draft(await read_json(request)), at=time.time())
-    return Answer({**stored, "wakes": await _wakes(store, stored)})
+    body = await read_json(request)
+    if flag(body, "dryRun"):
+        unnamed = draft({"operationId": "dry-run", **body})
+        return Answer({"wakes": await store.read(wakes.of, store, actor, unnamed)})
+    stored = await store.write(messages.post, actor, draft(body), at=time.time())
+    return Answer({**stored, "wakes": await store.read(wakes.after, store, stored)})
 
 
 def draft(body: Mapping[str, Any]) -> messages.Draft:
@@ -79,21 +82,6 @@ def _attachments(body: Mapping[str, Any]) -> tuple[Json, ...]:
     return tuple(found)
 
 
-async def _wakes(store: Store, stored: Json) -> list[Json]:
-    """Whom a message wakes; none of it is stored: the receivers decide."""
-    ids = [stored["to"]] if stored["kind"] == "request" else stored["mentions"] if stored["kind"] == "message" else []
-    ids = [each for each in ids if each is not None and each != stored["author"]["id"]]
-    if not ids or stored["notice"] is not None:
-        return []
-    found = await store.read(members.names, ids)
-    return [
-        {"id": each, "name": found[each].name, "receiver": (state or {}).get("state")}
-        for each in ids
-        if each in found and found[each].role == members.AGENT
-        for state in (leases.state_of(store, each, stored["channel"]),)
-    ]
-
-
 async def history(request: Request) -> Response:
     """A page of a channel's messages."""
     actor = actor_of(request)
@@ -123,20 +111,8 @@ def _one(conn: Connection, store: Store, actor: Actor, wanted: str) -> Json:
     row = message_views.row_of(conn, wanted)
     if row is None or row.channel not in actor.channels:
         raise not_found("message")
-    found = receipts.delivery(conn, wanted, at=time.time())
     told = message_views.views(conn, [row])[0]
-    return {**told, "delivery": None if found is None else _explained(conn, store, *found)}
-
-
-def _explained(conn: Connection, store: Store, delivery: Json, row: receipts.ReceiptRow) -> Json:
-    """The delivery of a request that waits, with the reason that its receiver gives."""
-    if delivery["stage"] not in receipts.WAITING_IN_LINE or delivery["reason"] is not None:
-        return delivery
-    state = leases.state_of(store, row.member, row.channel) or {"state": OFFLINE, "detail": None}
-    if state["state"] == READY:
-        busy = runs.open_run(conn, row.member, row.channel) is not None
-        return {**delivery, "reason": "busy"} if busy else delivery
-    return {**delivery, "reason": state["state"], "detail": delivery["detail"] or state["detail"]}
+    return {**told, "delivery": delivery.of(conn, store, wanted, at=time.time())}
 
 
 async def withdraw(request: Request) -> Response:
