@@ -3,11 +3,9 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from relay_receiver.client.errors import HubError
-from relay_receiver.client.rest import Rest
-from relay_receiver.wire import faultpoint
+from relay_receiver.client.asks import Asks
+from relay_receiver.client.calls import items, object_of, part
 
 Json = dict[str, Any]
 
@@ -16,16 +14,12 @@ LEASE_CALL_SECONDS = 10.0
 """A lease lives 30 s: a renewal that takes longer than this is better made again."""
 
 
-class Hub:
+class Hub(Asks):
     """One hub as one member.
 
     Every method raises `HubAway` or `HubError`. What may safely be made again is made again at once, a few times;
     `patient=False` leaves that to the caller.
     """
-
-    def __init__(self, rest: Rest, *, patient: bool = True) -> None:
-        self.rest = rest
-        self._patient = patient
 
     async def state(self) -> Json:
         """Who this member is, its workspace and channels, their latest messages, and the cursor."""
@@ -39,20 +33,20 @@ class Hub:
     async def identity(self, secret: str) -> Json:
         """The agent's own global profile."""
         answer = await self.rest.call("GET", "/agent-identity", bearer=secret, retry=self._patient)
-        return _object(_object(answer).get("identity"))
+        return object_of(object_of(answer).get("identity"))
 
     async def change_identity(self, secret: str, *, rev: int, **changes: Any) -> Json:  # noqa: ANN401 - name, avatarUrl, signature
         """Change the agent's own global profile; a stale `rev` is a 409."""
         answer = await self.rest.call("PATCH", "/agent-identity", json={"rev": rev, **changes}, bearer=secret)
-        return _object(_object(answer).get("identity"))
+        return object_of(object_of(answer).get("identity"))
 
     async def peers(self) -> list[Json]:
         """Everybody in the workspace."""
-        return _items(await self._any("GET", "/peers"), "peers")
+        return items(await self._any("GET", "/peers"), "peers")
 
     async def channels(self) -> list[Json]:
         """This member's channels, `{id, name}` each."""
-        return _items(await self._any("GET", "/channels"), "channels")
+        return items(await self._any("GET", "/channels"), "channels")
 
     async def create_channel(self, name: str) -> Json:
         """Make a channel: `{id, name}`."""
@@ -60,11 +54,11 @@ class Hub:
 
     async def leave_channel(self, channel: str) -> None:
         """Leave; a new invite is needed to come back."""
-        await self._any("DELETE", f"/channels/{_part(channel)}/me")
+        await self._any("DELETE", f"/channels/{part(channel)}/me")
 
     async def members(self, channel: str) -> list[Json]:
         """Who is in a channel: `{id, name, kind, description, status, receiver}` each."""
-        return _items(await self._any("GET", f"/channels/{_part(channel)}/members"), "members")
+        return items(await self._any("GET", f"/channels/{part(channel)}/members"), "members")
 
     async def invite(self, channel: str, *, person: bool = False, **more: Any) -> Json:  # noqa: ANN401 - JSON
         """Make an enrolment code for one channel: `{code, expiresAt}`."""
@@ -72,14 +66,12 @@ class Hub:
 
     async def declare(self, channel: str, *, rev: int, mode: str, text: str) -> Json:
         """Say what one intends to take; valid for 90 s."""
-        return await self._call(
-            "PUT", f"/channels/{_part(channel)}/me/status", {"rev": rev, "mode": mode, "text": text}
-        )
+        return await self._call("PUT", f"/channels/{part(channel)}/me/status", {"rev": rev, "mode": mode, "text": text})
 
     async def ping(self, channel: str, *, rev: int | None = None) -> Json:
         """Contact; with the current `rev` the declaration is renewed."""
         body = {} if rev is None else {"rev": rev}
-        return await self._call("POST", f"/channels/{_part(channel)}/me/ping", body, idempotent=True)
+        return await self._call("POST", f"/channels/{part(channel)}/me/ping", body, idempotent=True)
 
     async def post_message(self, body: Mapping[str, Any]) -> Json:
         """Post; a lost answer is asked for again under the same operation id, so it is posted once."""
@@ -95,11 +87,11 @@ class Hub:
 
     async def message(self, message: str) -> Json:
         """One message with its `delivery`."""
-        return await self._call("GET", f"/messages/{_part(message)}")
+        return await self._call("GET", f"/messages/{part(message)}")
 
     async def withdraw(self, message: str) -> Json:
         """Take a request back."""
-        return await self._call("POST", f"/messages/{_part(message)}/withdraw", {})
+        return await self._call("POST", f"/messages/{part(message)}/withdraw", {})
 
     async def upload(
         self, data: bytes, name: str, media_type: str = "application/octet-stream", *, channel: str | None = None
@@ -114,11 +106,11 @@ class Hub:
             idempotent=True,
             timeout=UPLOAD_SECONDS,
         )
-        return _object(answer)
+        return object_of(answer)
 
     async def attachment(self, attachment: str) -> bytes:
         """The bytes of an attachment."""
-        path = f"/attachments/{_part(attachment)}"
+        path = f"/attachments/{part(attachment)}"
         return await self.rest.exchange("GET", path, retry=self._patient, timeout=UPLOAD_SECONDS)
 
     async def subscribe(self, channel: str | None = None, *, cursor: str | None = None) -> Json:
@@ -130,7 +122,7 @@ class Hub:
 
     async def acknowledge(self, subscription: str, cursor: str) -> None:
         """All up to `cursor` is stored here."""
-        await self._any("PATCH", f"/subscriptions/{_part(subscription)}", {"cursor": cursor}, idempotent=True)
+        await self._any("PATCH", f"/subscriptions/{part(subscription)}", {"cursor": cursor}, idempotent=True)
 
     async def inbox(self) -> Json:
         """What is not acknowledged yet: `{deliveries: [...]}`."""
@@ -141,12 +133,12 @@ class Hub:
     ) -> Json:
         """One long poll: `{cursor, events}`. Never made again here: the feed decides."""
         params = {"wait": wait, "cursor": cursor, "channel": channel, "types": ",".join(types) or None}
-        return _object(await self.rest.call("GET", "/updates", params=params, timeout=wait + 10.0))
+        return object_of(await self.rest.call("GET", "/updates", params=params, timeout=wait + 10.0))
 
     async def lease(self, channel: str | None = None) -> Json | None:
         """The lease of this agent in a channel, or None."""
         answer = await self._any("GET", "/receiver", params={"channel": channel})
-        return _object(answer) if answer else None
+        return object_of(answer) if answer else None
 
     async def take_lease(
         self,
@@ -258,73 +250,3 @@ class Hub:
     async def _run(self, action: str, **body: Any) -> Json:  # noqa: ANN401 - JSON
         said = {key: value for key, value in body.items() if value is not None}
         return await self._call("POST", "/receiver/run", {"action": action, **said}, idempotent=True)
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        params: Mapping[str, Any] | None = None,
-        idempotent: bool | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - passed on
-    ) -> Json:
-        return _object(await self._any(method, path, body, params=params, idempotent=idempotent, timeout=timeout))
-
-    async def _any(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        params: Mapping[str, Any] | None = None,
-        idempotent: bool | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - passed on
-    ) -> Any:  # noqa: ANN401 - JSON
-        point = _point(method, path, body)
-        faultpoint.hit("call", point, "before")
-        answer = await self.rest.call(
-            method,
-            path,
-            json=body,
-            params=params,
-            retry=self._patient,
-            idempotent=idempotent,
-            timeout=timeout,
-        )
-        faultpoint.hit("call", point, "after")
-        return answer
-
-
-def _point(method: str, path: str, body: Mapping[str, Any] | None) -> str:
-    """A call as fault points name it: without ids, with what it does or posts."""
-    does = body and (body.get("action") or body.get("kind"))
-    return f"{method.lower()}-{path.split('/')[1]}" + (f"-{does}" if does else "")
-
-
-def _part(value: str) -> str:
-    """An id as one part of a path."""
-    return quote(value, safe="")
-
-
-def _object(answer: object) -> Json:
-    """The answer as an object.
-
-    Raises:
-        HubError: it is none, so what answers is no hub of protocol 1.
-    """
-    if isinstance(answer, dict):
-        return answer
-    raise _strange()
-
-
-def _items(answer: object, name: str) -> list[Json]:
-    """The list of objects that an answer is, or has under `name`; raises as `_object` does."""
-    found = answer.get(name) if isinstance(answer, dict) else answer
-    if isinstance(found, list):
-        return [_object(each) for each in found]
-    raise _strange()
-
-
-def _strange() -> HubError:
-    return HubError("The hub's answer is not one of protocol 1.", status=200, code="not_a_hub")

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from relay_receiver.hub import api
+from relay_receiver.hub.api.asks import OneAsk
 from relay_receiver.hub.auth import Credentials
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.events import EventRow
@@ -39,7 +40,12 @@ class App:
         self.sockets = Sockets(credentials.actor)
         subscriptions = Subscriptions(store)
         shared = Shared(store=store, feed=self.feed, sockets=self.sockets, subscriptions=subscriptions, options=options)
-        self.routes = [*api.routes, *Updates(store, self.feed, credentials.actor).routes, *subscriptions.routes]
+        self.routes = [
+            *api.routes,
+            *OneAsk(self.feed, credentials.actor).routes,
+            *Updates(store, self.feed, credentials.actor).routes,
+            *subscriptions.routes,
+        ]
         """All HTTP routes, relative to the base path."""
         socket = Socketed("/ws", Endpoint(shared))
         self._exact = {

@@ -6,7 +6,7 @@ import time
 
 from sqlalchemy import Connection
 
-from relay_receiver.hub import events, leases, members, receipts
+from relay_receiver.hub import asks, events, leases, members, receipts
 from relay_receiver.hub.store import Store
 
 LOOK_SECONDS = 1.0
@@ -34,6 +34,9 @@ async def sweep(store: Store) -> None:
     now = time.time()
     while await store.read(receipts.any_overdue, now):
         if not await store.write(receipts.expire, now):
+            break
+    while await store.read(asks.any_overdue, now):
+        if not await store.write(asks.expire, now):
             break
     await leases.tell_lapsed(store)
 

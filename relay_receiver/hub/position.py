@@ -53,8 +53,13 @@ def page_after(store: Store, feed: Feed, workspace: str, cursor: Cursor, wanted:
 def _stored(conn: Connection, workspace: str, cursor: Cursor, wanted: Filter) -> Page:
     if reason := events.check_cursor(conn, workspace, cursor):
         raise Refusal(409, reason, SENTENCES[reason])
-    rows = events.rows_after(
-        conn, workspace, cursor.number, channels=wanted.channels, types=wanted.types or (), limit=PAGE
+    none = wanted.types is not None and not wanted.types
+    rows = (
+        []
+        if none
+        else events.rows_after(
+            conn, workspace, cursor.number, channels=wanted.channels, types=wanted.types or (), limit=PAGE
+        )
     )
     more = len(rows) == PAGE
     # All up to the head was looked at in this one snapshot, so the position is there, whatever the filter left out.

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from relay_receiver.hub import events, ids, message_views, receipts
+from relay_receiver.hub import ask_views, events, ids, message_views, receipts
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal, not_found
 from relay_receiver.hub.prepared import Prepared
@@ -81,6 +81,11 @@ def by_request(conn: Connection, who: str, scope: str, request: str) -> RunRow |
     """A run by what its client calls it; one that was begun without a channel is found too."""
     found = _by_request(conn, who=who, place=scope, said=request).one_or_none()
     return found if found or not scope else _by_request(conn, who=who, place=NO_SCOPE, said=request).one_or_none()
+
+
+def by_id(conn: Connection, wanted: str) -> RunRow | None:
+    """A run by the hub's own id of it."""
+    return _by_id(conn, wanted=wanted).one_or_none()
 
 
 def view(row: RunRow) -> Json:
@@ -237,6 +242,9 @@ def tell_stage(conn: Connection, actor: Actor, ref: Ref, *, state: str, detail: 
             else None,
         }
     stage = _TOLD.get(state)
+    if stage is Stage.RUNNING and ask_views.waits(conn, row.id):
+        # It was said before the run asked a person, or of what runs beside the question.
+        stage = None
     if stage is not None and _is(row, ref):
         if row.stage != stage.value:
             conn.execute(update(run).where(run.c.id == row.id).values(stage=stage.value))
@@ -318,6 +326,7 @@ def close(
         freed=row.claim if freed else row.freed_claim,
     )
     _end_credentials(conn, of=row.id)
+    ask_views.supersede(conn, row.id, at=at)
     conn.info[AUTH_CHANGED] = True
     if row.message is None:
         return False

@@ -30,6 +30,19 @@ HELD_POLLS = 64
 STALE_EVENTS = 500
 """An empty batch repeats its cursor, unless so many events went by: it would grow too old."""
 TYPES = 32
+TYPES_OF_JOBS = frozenset(
+    {
+        "message.created",
+        "message.cancel",
+        "message.stage",
+        "receiver.updated",
+        "status.updated",
+        "member.updated",
+        "doc.updated",
+        "task.updated",
+    }
+)
+"""A job is not told what others ask of people, nor what people decide."""
 
 
 def wanted_by(actor: Actor, channel: str | None, types: Iterable[str] | None) -> Filter:
@@ -41,7 +54,10 @@ def wanted_by(actor: Actor, channel: str | None, types: Iterable[str] | None) ->
     if channel is not None and channel not in actor.channels:
         raise not_found("channel")
     channels = actor.channels if channel is None else frozenset({channel})
-    return Filter(channels=channels, types=None if types is None else frozenset(types))
+    wanted = None if types is None else frozenset(types)
+    if actor.job is not None:
+        wanted = TYPES_OF_JOBS if wanted is None else wanted & TYPES_OF_JOBS
+    return Filter(channels=channels, types=wanted)
 
 
 def _types(text: str | None) -> list[str] | None:
@@ -95,7 +111,7 @@ class Updates:
         page = self._stored(reader.workspace, start, reader.filter)
         if page.events:
             return _batch(page.events, str(page.cursor))
-        await _held(reader, asked.wait, receive)
+        await held(reader, asked.wait, receive)
         wanted = self._wanted_now(asked)
         if wanted != reader.filter or reader.ended:
             # It may see other channels now than those it waited for, or more came than was kept for it.
@@ -141,7 +157,7 @@ def _batch(events: list[Published], cursor: str) -> Response:
     return Raw(body)
 
 
-async def _held(reader: Reader, wait: float, receive: Receive) -> None:
+async def held(reader: Reader, wait: float, receive: Receive) -> None:
     """Wait for something to tell, for the end of the time, or for the client to go away."""
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(_left(reader, receive), name="poll-left")

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from relay_receiver.hub.api import attachments, channels, docs, enrolment, messages, receiver, state, tasks
+from relay_receiver.hub.api import asks, attachments, channels, docs, enrolment, messages, receiver, state, tasks
 
 routes: list[Route] = [
     *state.routes,
@@ -11,6 +11,7 @@ routes: list[Route] = [
     *messages.routes,
     *attachments.routes,
     *receiver.routes,
+    *asks.routes,
     *docs.routes,
     *tasks.routes,
 ]
