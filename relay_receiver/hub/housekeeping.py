@@ -30,7 +30,7 @@ async def keep(store: Store) -> None:
 
 
 async def sweep(store: Store) -> None:
-    """End what has expired and tell of leases that ran out."""
+    """End what has expired, tell of leases that ran out and of reports that came too fast."""
     now = time.time()
     while await store.read(receipts.any_overdue, now):
         if not await store.write(receipts.expire, now):
@@ -38,6 +38,7 @@ async def sweep(store: Store) -> None:
     while await store.read(asks.any_overdue, now):
         if not await store.write(asks.expire, now):
             break
+    await leases.tell_changed(store)
     await leases.tell_lapsed(store)
 
 

@@ -3,16 +3,20 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from relay_receiver.wire.limits import DECLARATION_SECONDS, LEASE_SECONDS, SILENT_SECONDS, STANDBY_SECONDS
 
 Key = tuple[str, str]
 """Member and scope, or member and channel."""
 
+REPORT_SECONDS = 1.0
+"""A receiver's report is stored and told at most once in this time."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """A lease as its holder last told of itself; `until` is monotonic."""
+    """A lease as its holder last told of itself; `until` and `kept_at` are monotonic."""
 
     holder: str
     fence: str
@@ -22,6 +26,12 @@ class Lease:
     state: str
     detail: str | None
     until: float
+    report: dict[str, Any] | None = None
+    matter: str = ""
+    """What of the report is worth a write."""
+    kept: str = ""
+    """The matter that was stored and told last."""
+    kept_at: float = float("-inf")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -58,6 +68,11 @@ class Live:
         """Seconds that a stored lease still counts, below zero once it is over."""
         found = self.leases.get(key)
         return (found.until if found is not None else self.started + LEASE_SECONDS) - self.clock()
+
+    def report_due(self, key: Key) -> bool:
+        """Whether the report of a lease has something to store, and the last one was stored long enough ago."""
+        found = self.leases.get(key)
+        return found is not None and found.matter != found.kept and self.clock() >= found.kept_at + REPORT_SECONDS
 
     def declaration_left(self, key: Key) -> float:
         """Seconds that a stored declaration still counts."""

@@ -160,8 +160,8 @@ Index("ix_control_member", control.c.member, control.c.channel, control.c.create
 Index("ix_control_channel", control.c.channel, control.c.created_at)
 Index(
     "ix_control_untold",
-    control.c.member,
     control.c.channel,
+    control.c.member,
     sqlite_where=text("outcome IS NULL"),
     postgresql_where=text("outcome IS NULL"),
 )

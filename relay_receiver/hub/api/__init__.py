@@ -2,7 +2,18 @@
 
 from starlette.routing import Route
 
-from relay_receiver.hub.api import asks, attachments, channels, docs, enrolment, messages, receiver, state, tasks
+from relay_receiver.hub.api import (
+    asks,
+    attachments,
+    channels,
+    controls,
+    docs,
+    enrolment,
+    messages,
+    receiver,
+    state,
+    tasks,
+)
 
 routes: list[Route] = [
     *state.routes,
@@ -12,6 +23,7 @@ routes: list[Route] = [
     *attachments.routes,
     *receiver.routes,
     *asks.routes,
+    *controls.routes,
     *docs.routes,
     *tasks.routes,
 ]

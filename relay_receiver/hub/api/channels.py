@@ -31,17 +31,18 @@ async def create(request: Request) -> Response:
 
 async def list_members(request: Request) -> Response:
     """Who is in a channel, what each declares, and whether its receiver runs."""
-    store = store_of(request)
-    channel = channels.need(actor_of(request), request.path_params["id"])
-    return Answer({"members": await store.read(_members, store, channel)})
+    store, actor = store_of(request), actor_of(request)
+    channel = channels.need(actor, request.path_params["id"])
+    return Answer({"members": await store.read(_members, store, channel, person=actor.is_person)})
 
 
-def _members(conn: Connection, store: Store, channel: str) -> list[Json]:
+def _members(conn: Connection, store: Store, channel: str, *, person: bool) -> list[Json]:
+    running = leases.of_channel(conn, store, channel, person=person)
     declared = {each["agentId"]: each for each in declarations.of_channels(conn, store.live, frozenset({channel}))}
     found = members.list_members(conn, channel)
     for each in found:
         each["status"] = declared.get(each["id"])
-        each["receiver"] = leases.state_of(store, each["id"], channel)
+        each["receiver"] = running.get(each["id"])
     return found
 
 

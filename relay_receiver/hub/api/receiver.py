@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from relay_receiver.hub import channels, ids, leases, runs
+from relay_receiver.hub import channels, controls, ids, leases, reports, runs
 from relay_receiver.hub.answer import Json as Answer
 from relay_receiver.hub.api.given import Json, actor_of, fence, member_of, store_of
 from relay_receiver.hub.auth import Actor, digest
@@ -43,6 +43,7 @@ async def take(request: Request) -> Response:
         runtime=optional_text(body, "runtime", most=512) or "",
         state=optional_text(body, "state", most=STATE_CHARS) or "ready",
         detail=_detail(body),
+        report=reports.check(body.get("report")),
     )
     return Answer(await leases.take(store, actor, wish))
 
@@ -108,7 +109,7 @@ async def _settle(store: Store, actor: Actor, body: Mapping[str, Any]) -> Json:
     actor.need_person("settle a run")
     channel = optional_text(body, "channel")
     return await store.write(
-        runs.settle,
+        controls.settle_run,
         actor,
         agent=text(body, "agent"),
         request=text(body, "requestId"),

@@ -11,6 +11,7 @@ from relay_receiver.hub import channels, declarations, events, leases, members, 
 from relay_receiver.hub.answer import Json as Answer
 from relay_receiver.hub.api.given import Json, actor_of, store_of
 from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.live import OFFLINE
 from relay_receiver.hub.store import Store
 from relay_receiver.wire import limits
 from relay_receiver.wire.message import iso
@@ -72,9 +73,15 @@ def _peers(conn: Connection, store: Store, actor: Actor) -> list[Json]:
     if actor.job is not None:
         found = [each for each in found if each["channels"]]
     declared = declarations.of_channels(conn, store.live, actor.channels)
+    receivers = {each: leases.of_channel(conn, store, each, person=actor.is_person) for each in sorted(actor.channels)}
     for each in found:
-        running = [leases.state_of(store, each["id"], channel["id"]) for channel in each["channels"]]
-        each["receiver"] = next((state for state in running if state), None)
+        places = [channel["id"] for channel in each["channels"]]
+        here = [
+            {"channel": place, **receivers[place][each["id"]]} for place in places if each["id"] in receivers[place]
+        ]
+        here.sort(key=lambda one: one["state"] == OFFLINE)
+        each["receivers"] = here
+        each["receiver"] = here[0] if here else None
         each["status"] = next((one for one in declared if one["agentId"] == each["id"]), None)
     return found
 

@@ -225,7 +225,7 @@ def test_who_is_where(hub: LiveHub, owner: Member, bob: Member, lab: str) -> Non
     _take(bob, lab, state="busy")
     bob.http.put(f"/channels/{lab}/me/status", json={"rev": 0, "mode": "paused", "text": "lunch"}).raise_for_status()
     found = {each["name"]: each for each in owner.get(f"/channels/{lab}/members")["members"]}
-    assert found["bob"]["receiver"] == {"state": "busy", "detail": None}
+    assert found["bob"]["receiver"] == {"state": "busy", "detail": None, "report": None}
     assert (found["bob"]["status"]["text"], found["owner"]["kind"]) == ("lunch", "human")
     eve = hub.agent(owner, hub.channel(owner, "other"), "eve")
     peers = {each["name"]: each for each in eve.get("/peers")["peers"]}
