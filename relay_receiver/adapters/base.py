@@ -4,7 +4,7 @@ An adapter never decides about retries, results or people. It hands over, report
 what it can prove after a crash.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -78,15 +78,22 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiting:
-    """The agent asks a person. `action` is what they must see in full: command and cwd, patch, or questions."""
+    """The agent asks a person. `action` is what they must see in full: command and cwd, patch, or questions.
+
+    It may come again, the same, after `recover`.
+    """
 
     key: str
     question: str
-    """Identifies the pending call to `Adapter.answer`."""
+    """Identifies the pending call to `Adapter.answer`, among all calls that this adapter ever had."""
     kind: str
     """`approval` or `input`."""
     title: str
+    """What it is about; the words may be the agent's."""
     action: Mapping[str, Any]
+    """JSON. What the agent itself says about it is in `agentSays`."""
+    schema: Mapping[str, Any] | None = None
+    """Of an input: the form of the answer, see `wire.form`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +140,8 @@ class StillRunning:
 
     execution: str
     keeper: str | None = None
+    waits: Sequence[Waiting] = ()
+    """The questions that it waits on; what it asked before and is not here has its answer, or needs none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +190,10 @@ class Binding:
     """What an adapter is made from: settings of the binding, and where it may keep files."""
 
     settings: Mapping[str, Any]
-    """`argv` (list of str), `network` (bool), `tools` (bool) and what else the adapter documents."""
+    """`argv` (list of str), `network`, `tools`, `ask` (bool) and what else the adapter documents.
+
+    `ask`: questions of the agent go to people; without it the adapter declines them at once.
+    """
     directory: Path
     """The job's working directory."""
     environment: Mapping[str, str]
@@ -225,7 +237,14 @@ class Adapter(Protocol):
         """Everything that happens, of all executions, in order; ends with `close`."""
 
     async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
-        """Give a person's decision to exactly that pending question; unknown ones are ignored."""
+        """Give a decision to exactly that pending question; unknown ones are ignored.
+
+        `WaitOver` tells that the agent has it.
+
+        Args:
+            decision: `{"decision": "accept" | "decline"}`; an accepted input has its form as `answers`, and a
+                decline may have a `note` to the agent.
+        """
 
     async def interrupt(self, execution: str) -> bool:
         """Ask for a stop. True once it is confirmed that the execution has ended."""

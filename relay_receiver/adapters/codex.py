@@ -5,7 +5,14 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from relay_receiver.adapters import codex_launch, codex_outcome, codex_recovery, codex_start, jsonrpc
+from relay_receiver.adapters import (
+    codex_launch,
+    codex_outcome,
+    codex_questions,
+    codex_recovery,
+    codex_requests,
+    codex_start,
+)
 from relay_receiver.adapters.base import (
     Accepted,
     AdapterEvent,
@@ -22,16 +29,20 @@ from relay_receiver.adapters.base import (
     Started,
     StillRunning,
     Unprovable,
+    Waiting,
+    WaitOver,
     Work,
 )
+from relay_receiver.adapters.codex_asks import CannotShow
 from relay_receiver.adapters.codex_hand import Hand
 from relay_receiver.adapters.codex_ledger import Ledger
+from relay_receiver.adapters.codex_questions import Questions
 from relay_receiver.adapters.codex_reference import Reference
 from relay_receiver.adapters.codex_server import CALL_SECONDS, AppServer, Gone, ServerEnded
 from relay_receiver.adapters.codex_thread import Thread
 from relay_receiver.adapters.codex_turn import Turn
 from relay_receiver.adapters.codex_witness import Witness
-from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice, Reply
+from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice
 from relay_receiver.processes import identity
 from relay_receiver.processes.launch import Launcher
 
@@ -45,10 +56,11 @@ log = logging.getLogger(__name__)
 
 
 class CodexAdapter:
-    """Runs jobs as turns of one Codex thread. Questions to people are declined, with a note to the agent.
+    """Runs jobs as turns of one Codex thread. What Codex asks of people waits for `answer`.
 
     Settings: `argv`, the Codex to run (`["codex"]` on PATH), `network` for the commands of jobs (closed), `tools`,
-    whether jobs get `relay` as tools. A changed setting counts from the next turn on.
+    whether jobs get `relay` as tools, `ask`, without which questions are declined with a note to the agent. A changed
+    setting counts from the next turn on.
     """
 
     proves = Proofs(
@@ -71,8 +83,7 @@ class CodexAdapter:
         self._events: asyncio.Queue[AdapterEvent | None] = asyncio.Queue()
         self._opening = asyncio.Lock()
         self._submitting = asyncio.Lock()
-        self._asked: dict[jsonrpc.Id, Call] = {}
-        """What Codex asked and has no answer to yet."""
+        self._questions = Questions()
         self._replaying = False
         self._position = 0
         self._uncut = 0
@@ -113,7 +124,18 @@ class CodexAdapter:
             yield event
 
     async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
-        """Nothing waits for an answer: what Codex asks is declined at once."""
+        """Answer the pending call that asked exactly this."""
+        server, hand = self._server, self._hand
+        call = self._questions.take(question)
+        if call is None or server is None or hand is None:
+            log.info("an answer to a question that is not asked any more is not used: %s", question)
+            return
+        if (note := decision.get("note")) and hand.turn.open:
+            await hand.note(server, str(note))
+        try:
+            await server.send(codex_questions.answer(call, decision))
+        except ServerEnded as error:
+            log.info("the answer did not reach Codex, whose turn has ended with it: %s", error)
 
     async def interrupt(self, execution: str) -> bool:
         """Interrupt the turn and wait for its end."""
@@ -187,14 +209,15 @@ class CodexAdapter:
             elif not anew:
                 self._server = await self._attach()
             self._server = self._server or await self._start()
-            for request in list(self._asked.values()):
-                self._decline(self._server, request)
+            for request in self._questions.pending():
+                self._put(self._server, request)
             return self._server
 
     async def _attach(self) -> AppServer | None:
         """The app-server that a process before this one left with the keeper, its lines heard again."""
         ledger = self._ledger
         self._restore()
+        self._questions.clear()
         server = await codex_start.attach(self._binding, after=ledger.position, heard=self._heard, gone=self._gone)
         if server is None:
             return None
@@ -243,7 +266,7 @@ class CodexAdapter:
         self._ledger.position = self._position = self._uncut = 0
         if not self._ledger.key:
             self._ledger.boot = identity.boot_id()
-        self._asked.clear()
+        self._questions.clear()
         server.read()
         try:
             await server.initialize()
@@ -300,8 +323,7 @@ class CodexAdapter:
         self._uncut += size
         hand = self._hand
         if direction == "in":
-            if isinstance(message, Reply):
-                self._asked.pop(message.id, None)
+            self._over(self._questions.sent(message, None if hand is None else hand.turn))
             if hand is not None:
                 hand.turn.sent(message, self._thread.last)
             return
@@ -311,6 +333,8 @@ class CodexAdapter:
         self._heard_of_questions(message)
         if hand is None:
             return
+        if hand.turn.ended is not None:
+            self._over(*self._questions.dropped(hand.turn))
         hand.heard()
         self._ledger.worked = self._ledger.worked or hand.turn.ended is not None
         if self._replaying:
@@ -320,20 +344,36 @@ class CodexAdapter:
         if isinstance(message, Notice) and message.method == "turn/completed" and hand.turn.ended is not None:
             if self._server is not None:
                 self._server.beside(self._conclude(self._server, hand), "codex conclude")
-        elif not self._asked and (proven is not hand.turn.started or self._uncut > CUT_BYTES):
+        elif not self._questions and (proven is not hand.turn.started or self._uncut > CUT_BYTES):
             self._snapshot(hand.turn)
+
+    # What it asks.
 
     def _heard_of_questions(self, message: Message | None) -> None:
         if isinstance(message, Call):
-            self._asked[message.id] = message
+            self._questions.asked(message)
             if not self._replaying and self._server is not None:
-                self._decline(self._server, message)
+                self._put(self._server, message)
         elif isinstance(message, Notice) and message.method == "serverRequest/resolved":
-            self._asked.pop(message.params.get("requestId", ""), None)
+            self._over(self._questions.resolved(message))
 
-    def _decline(self, server: AppServer, request: Call) -> None:
+    def _put(self, server: AppServer, request: Call) -> None:
+        """Put it to people, or decline it: what nobody is asked, and what is of no turn in hand."""
         hand = self._hand or Hand(Turn(key="", thread=""), self._events.put_nowait)
-        server.beside(hand.decline(server, request), "codex decline")
+        note = codex_requests.DECLINED
+        if self._binding.settings.get("ask") and hand.turn.open and hand.turn.asks(request.params):
+            try:
+                self._events.put_nowait(self._questions.put(request, hand.turn))
+            except CannotShow as why:
+                note = codex_requests.not_shown(str(why))
+            else:
+                return
+        server.beside(hand.decline(server, request, note), "codex decline")
+
+    def _over(self, *waits: Waiting | None) -> None:
+        for wait in waits:
+            if wait is not None and not self._replaying:
+                self._events.put_nowait(WaitOver(key=wait.key, question=wait.question))
 
     async def _conclude(self, server: AppServer, hand: Hand) -> None:
         try:
@@ -403,7 +443,11 @@ class CodexAdapter:
             return Unprovable(reason="Codex took the message into a turn that already ran")
         if turn.started:
             self._events.put_nowait(Started(key=turn.key))
-        return StillRunning(execution=execution or _reference(turn, self._ledger.position), keeper=server.keeper)
+        return StillRunning(
+            execution=execution or _reference(turn, self._ledger.position),
+            keeper=server.keeper,
+            waits=self._questions.waits(),
+        )
 
 
 def _as_recovery(end: Finished) -> Recovery:

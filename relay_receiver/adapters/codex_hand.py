@@ -70,13 +70,14 @@ class Hand:
                 await self._end_commands(server)
         self.finish(codex_outcome.finished(self.turn, ended, items, now=time.time()))
 
-    async def decline(self, server: AppServer, request: Call) -> None:
+    async def decline(self, server: AppServer, request: Call, note: str = codex_requests.DECLINED) -> None:
         """Decline what was asked, with a note to the agent before it, once a turn; the turn goes on."""
         turn = self.turn
-        if turn.open and turn.owns(request.params):
+        if turn.open and turn.asks(request.params):
             self._tell(Progress(key=turn.key, note=f"declined: {codex_requests.describe(request)}"))
-            if turn.asked == 1:
-                await self._note(server)
+            if not turn.noted:
+                turn.noted = True
+                await self.note(server, note)
         with contextlib.suppress(ServerEnded):
             await server.send(codex_requests.decline(request))
 
@@ -121,13 +122,13 @@ class Hand:
         except Fault as fault:
             log.info("commands of an interrupted turn are not ended: %s", fault.message)
 
-    async def _note(self, server: AppServer) -> None:
-        """Sent while Codex still waits for the answer, so that it cuts nothing off."""
+    async def note(self, server: AppServer, text: str) -> None:
+        """Tell the agent something while Codex waits for an answer, so that it cuts nothing off."""
         params = {
             "threadId": self.turn.thread,
             "expectedTurnId": self.turn.id,
-            "clientUserMessageId": f"{self.turn.key}.note",
-            "input": [{"type": "text", "text": codex_requests.DECLINED}],
+            "clientUserMessageId": self.turn.note_id,
+            "input": [{"type": "text", "text": text}],
         }
         try:
             await server.call("turn/steer", params, within=NOTE_SECONDS)

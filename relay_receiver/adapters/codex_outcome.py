@@ -72,8 +72,8 @@ def finished(turn: Turn, ended: Mapping[str, Any], items: Sequence[Any], *, now:
     evidence: JSON = {"thread": turn.thread, "turn": ended.get("id"), "status": ended.get("status")}
     if turn.commands:
         evidence["commandsStillRunning"] = list(turn.commands.values())
-    if turn.asked:
-        evidence["declined"] = turn.asked
+    if turn.declined:
+        evidence["declined"] = turn.declined
     usage = dict(turn.usage) or None
     match ended.get("status"):
         case "completed":

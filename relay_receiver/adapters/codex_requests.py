@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from relay_receiver.adapters import jsonrpc
-from relay_receiver.adapters.jsonrpc import JSON, Call
+from relay_receiver.adapters.jsonrpc import JSON, Call, Reply
 
-DECLINED = (
-    "A note from the program that runs you, not from a person: nobody is there to approve or to answer, so what you "
-    "asked for was declined. Go on without it, inside the sandbox, or say in your answer what is missing and why."
-)
-"""What the agent is told, once a turn, when something was declined."""
+_HEAD = "A note from the program that runs you, not from a person:"
+_TAIL = "Go on without it, inside the sandbox, or say in your answer what is missing and why."
+
+DECLINED = f"{_HEAD} nobody is there to approve or to answer, so what you asked for was declined. {_TAIL}"
+"""What the agent is told, once a turn, when something was declined and nobody was asked."""
 
 _DECLINES: Mapping[str, JSON] = {
     "item/commandExecution/requestApproval": {"decision": "decline"},
@@ -22,6 +22,11 @@ _DECLINES: Mapping[str, JSON] = {
     "execCommandApproval": {"decision": "denied"},
 }
 """The answer that declines and lets the turn go on."""
+
+
+def not_shown(why: str) -> str:
+    """What the agent is told when it asked for what is not put to people."""
+    return f"{_HEAD} what you asked for was declined without asking anybody: {why}. {_TAIL}"
 
 
 def declinable(request: Call) -> bool:
@@ -36,6 +41,11 @@ def decline(request: Call) -> bytes:
         words = f"this client does not offer {request.method}"
         return jsonrpc.fault(request.id, jsonrpc.METHOD_NOT_FOUND, words)
     return jsonrpc.reply(request.id, answer)
+
+
+def declines(request: Call, answer: Reply) -> bool:
+    """Whether this was the answer that declines, or an error in its place."""
+    return answer.fault is not None or answer.result == _DECLINES.get(request.method)
 
 
 def describe(request: Call) -> str:

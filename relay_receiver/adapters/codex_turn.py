@@ -51,8 +51,14 @@ class Turn:
     usage: dict[str, int] = field(default_factory=dict)
     resets_at: float | None = None
     """When a limit that is used up starts anew."""
+    files: dict[str, list[Any]] = field(default_factory=dict)
+    """The changes of patches that are not applied yet, by item."""
     asked: int = 0
     """Approvals and questions of this turn."""
+    declined: int = 0
+    """Those that were declined."""
+    noted: bool = False
+    """The agent was told why."""
     interrupting: bool = False
     ended: JSON | None = None
     """The turn of `turn/completed`."""
@@ -71,6 +77,8 @@ class Turn:
         if isinstance(message, Call) and message.method == "turn/start":
             if message.params.get("clientUserMessageId") == self.key:
                 self.call, self.known = message.id, known
+        elif isinstance(message, Call) and message.method == "turn/steer":
+            self.noted = self.noted or message.params.get("clientUserMessageId") == self.note_id
         elif isinstance(message, Call) and message.method == "turn/interrupt":
             self.interrupting = self.interrupting or message.params.get("turnId") == self.id
 
@@ -78,7 +86,7 @@ class Turn:
         """Take a line that came from Codex."""
         if isinstance(message, Reply):
             self._answered(message)
-        elif isinstance(message, Call) and self.owns(message.params):
+        elif isinstance(message, Call) and self.open and self.asks(message.params):
             self.asked += 1
             return self._proven()
         elif isinstance(message, Notice):
@@ -94,6 +102,17 @@ class Turn:
             return False
         turn = params.get("turn")
         return (turn.get("id") if isinstance(turn, dict) else params.get("turnId")) == self.id
+
+    def asks(self, params: Mapping[str, Any]) -> bool:
+        """Whether a call with these parameters is of this turn; a tool may ask without naming one."""
+        if params.get("turnId") is None:
+            return self.id is not None and params.get("threadId") == self.thread
+        return self.owns(params)
+
+    @property
+    def note_id(self) -> str:
+        """The client's id of a note to the agent."""
+        return f"{self.key}.note"
 
     def _answered(self, reply: Reply) -> None:
         if self.call is None or reply.id != self.call or self.id is not None:
@@ -129,12 +148,15 @@ class Turn:
         kind, name = item.get("type"), str(item.get("id"))
         if kind == "commandExecution":
             self.commands[name] = str(item.get("command", ""))
+        elif kind == "fileChange":
+            self.files[name] = list(item.get("changes") or ())
         note = Progress(key=self.key, note=_short(describe(item)))
         return (*(() if kind in NOT_OF_THE_MODEL else self._proven()), note)
 
     def _item_completed(self, item: JSON) -> Sequence[Started | Progress]:
         kind = item.get("type")
         self.commands.pop(str(item.get("id")), None)
+        self.files.pop(str(item.get("id")), None)
         if kind == "agentMessage":
             self.text = str(item.get("text", ""))
         return () if kind in NOT_OF_THE_MODEL else self._proven()
@@ -170,7 +192,10 @@ class Turn:
             "text": self.text[-KEPT_CHARS:],
             "commands": dict(self.commands),
             "usage": dict(self.usage),
+            "files": dict(self.files),
             "asked": self.asked,
+            "declined": self.declined,
+            "noted": self.noted,
             "interrupting": self.interrupting,
         }
 
@@ -182,7 +207,10 @@ class Turn:
         self.text = str(snapshot.get("text") or "")
         self.commands = dict(snapshot.get("commands") or {})
         self.usage = dict(snapshot.get("usage") or {})
+        self.files = dict(snapshot.get("files") or {})
         self.asked = int(snapshot.get("asked") or 0)
+        self.declined = int(snapshot.get("declined") or 0)
+        self.noted = bool(snapshot.get("noted"))
         self.interrupting = bool(snapshot.get("interrupting"))
 
 

@@ -7,6 +7,7 @@ What it answers is decided by the last line `model: VERB REST` in the newest mes
     hold NAME VERB..  do VERB once `release(NAME)` is called
     begin NAME        begin a message, go on at `release(NAME)`
     run CMD           run a command in the sandbox          escalate CMD      ask to run it outside
+    escalates A;;B    ask for both at once                  patch PATH TEXT   write a file by a patch
     tool NS/NAME JSON call a tool                           cut               break the stream off
     fail CODE         `response.failed` with CODE           status N          answer with that HTTP status
     limit SECONDS     a usage limit that ends in SECONDS
@@ -178,6 +179,17 @@ class _Exchange(BaseHTTPRequestHandler):
         wanted = {"cmd": rest, "sandbox_permissions": "require_escalated", "justification": "May it run outside?"}
         self._open()
         self._items([_call("exec_command", wanted)])
+
+    def _do_escalates(self, rest: str) -> None:
+        asked = {"sandbox_permissions": "require_escalated", "justification": "May they run outside?"}
+        self._open()
+        self._items([_call("exec_command", {"cmd": each.strip(), **asked}) for each in rest.split(";;")])
+
+    def _do_patch(self, rest: str) -> None:
+        path, _, text = rest.partition(" ")
+        patch = f"*** Begin Patch\n*** Add File: {path}\n+{text}\n*** End Patch"
+        self._open()
+        self._items([_call("exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"})])
 
     def _do_tool(self, rest: str) -> None:
         name, _, arguments = rest.partition(" ")
