@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from relay_receiver.hub import api
 from relay_receiver.hub.api.asks import OneAsk
 from relay_receiver.hub.auth import Credentials
+from relay_receiver.hub.console.app import Console
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.events import EventRow
 from relay_receiver.hub.feed import Feed
@@ -26,6 +27,8 @@ from relay_receiver.hub.subscriptions import Subscriptions
 from relay_receiver.hub.updates import Updates
 
 MEMBER_UPDATED = "member.updated"
+API = "/api/"
+"""Whatever is below it is told as JSON; the rest is the console's."""
 
 
 class App:
@@ -57,7 +60,10 @@ class App:
         """Most calls are to addresses without a variable part: found at once rather than tried one by one."""
         self._router = Router([Mount(BASE, routes=[*self.routes, socket])], redirect_slashes=False)
         self._stopping = False
-        inner: ASGIApp = Doorkeeper(self._route, credentials.actor, Rates(options.rate_factor))
+        rates = Rates(options.rate_factor)
+        self.console = Console(store, options, rates, self._unless_stopping)
+        self.state.console = self.console
+        inner: ASGIApp = Doorkeeper(self._route, credentials.actor, rates)
         inner = Gate(Bodies(inner, options), options)
         self._stack = Answers(self._unless_stopping(inner))
         store.on_commit(self._committed)
@@ -66,7 +72,8 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or socket."""
         scope["app"] = self
-        await self._stack(scope, receive, send)
+        api = scope["type"] != "http" or scope["path"].startswith(API)
+        await (self._stack if api else self.console)(scope, receive, send)
 
     def stop(self) -> None:
         """Refuse whatever comes from now on, and send everybody who listens away; what is begun goes on."""

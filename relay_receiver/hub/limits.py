@@ -82,6 +82,7 @@ class Rates:
         self.writes = bucket("writes", limits.WRITES_PER_MINUTE, 60)
         self.runs = bucket("calls", limits.RUN_CALLS_PER_SECOND, 1)
         self.enrolments = bucket("tries", limits.ENROLMENTS_PER_MINUTE, 60)
+        self.sign_ins = bucket("tries", limits.SIGN_INS_PER_MINUTE, 60)
 
 
 def address_of(host: str | None) -> str:

@@ -1,6 +1,7 @@
-"""The outermost layers: every end is one JSON answer, and only who is meant to reaches the hub."""
+"""The outermost layers: every end is one answer, and only who is meant to reaches the hub."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from time import time
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -22,11 +23,14 @@ _SENTENCES = {
 }
 
 
-class Answers:
-    """Turns whatever goes wrong inside into one JSON answer, and dates every answer."""
+Tell = Callable[[Refusal, Scope, Receive, Send], Awaitable[None]]
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+
+class Answers:
+    """Turns whatever goes wrong inside into one answer, JSON unless `tell` has another form, and dates every answer."""
+
+    def __init__(self, app: ASGIApp, tell: Tell = send_refusal) -> None:
+        self._app, self._tell = app, tell
         self._date = (0, b"")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +55,7 @@ class Answers:
             if refusal.status >= 500 and not isinstance(error, Refusal):
                 log.exception("%s %s went wrong", scope.get("method", "WS"), scope["path"])
             if not begun:
-                await send_refusal(refusal, scope, receive, noting)
+                await self._tell(refusal, scope, receive, noting)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         now = int(time())

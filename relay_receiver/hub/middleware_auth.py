@@ -39,12 +39,12 @@ class Doorkeeper:
             return
         writes = method not in _READS and scope["type"] == "http"
         if path == ENROL:
-            self._rates.enrolments.take(_caller(scope))
-            send = self._giving_back(_caller(scope), send)
+            self._rates.enrolments.take(caller(scope))
+            send = self._giving_back(caller(scope), send)
         elif path == IDENTITY:
             bearer(scope)
             if writes:
-                self._rates.writes.take(_caller(scope))
+                self._rates.writes.take(caller(scope))
         else:
             actor = self._find(bearer(scope))
             if actor is None:
@@ -92,6 +92,7 @@ def _of_a_run(path: str, method: str) -> bool:
     )
 
 
-def _caller(scope: Scope) -> str:
+def caller(scope: Scope) -> str:
+    """The address that a call comes from, as far as rates count it."""
     client = scope.get("client")
     return address_of(client[0] if client else None)

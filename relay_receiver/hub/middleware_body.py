@@ -10,17 +10,25 @@ from relay_receiver.hub.errors import Refusal, malformed
 from relay_receiver.hub.options import HubOptions
 from relay_receiver.wire import limits
 
+Most = Callable[[str], int]
+"""How many bytes a body sent to a path may have."""
+
 BASE = "/api/v1"
 ATTACHMENTS = f"{BASE}/attachments"
 DRAINED = 4 * 1024 * 1024
 """Bytes of a refused body that are read and dropped, so that its sender gets to read the answer."""
 
 
+def most_bytes(path: str) -> int:
+    """The limit of a path of the API."""
+    return limits.ATTACHMENT_BYTES if path == ATTACHMENTS else limits.BODY_BYTES
+
+
 class Bodies:
     """Refuses bodies over their limit, with 413."""
 
-    def __init__(self, app: ASGIApp, options: HubOptions) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, options: HubOptions, most: Most = most_bytes) -> None:
+        self._app, self._most = app, most
         self._seconds = options.body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -28,9 +36,8 @@ class Bodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        attachment = scope["path"] == ATTACHMENTS
-        most = limits.ATTACHMENT_BYTES if attachment else limits.BODY_BYTES
-        patient = _within(receive, self._seconds * (10 if attachment else 1))
+        most = self._most(scope["path"])
+        patient = _within(receive, self._seconds * (10 if most > limits.BODY_BYTES else 1))
         announced = Headers(scope=scope).get("content-length")
         if announced is not None:
             if not (announced.isascii() and announced.isdigit()):

@@ -200,7 +200,8 @@ def test_unknown_addresses_and_methods(hub: LiveHub) -> None:
     owner = hub.owner()
     check(answers(owner, "GET", "/nothing"), "unknown", among={404})
     check(answers(owner, "GET", "/ws"), "no upgrade", among={404})
-    check(httpx.get(hub.url + "/", trust_env=False), "root", among={404})
+    check(httpx.get(hub.url + "/nowhere", trust_env=False), "no page", among={404})
+    check(httpx.get(hub.url + "/", trust_env=False), "a page for nobody", among={401})
     wrong = answers(owner, "PUT", "/messages", json={})
     check(wrong, "method", among={405})
     assert wrong.headers["allow"] == wrong.json()["allow"] == "GET, HEAD, POST, OPTIONS"
