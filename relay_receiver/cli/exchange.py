@@ -13,6 +13,7 @@ from relay_receiver.cli.acting import Actor, channel, member
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.limits import ATTACHMENT_BYTES, CONTENT_BYTES, JOB_WAIT_SECONDS
 from relay_receiver.wire.message import iso
+from relay_receiver.wire.reason import Reason
 from relay_receiver.wire.stage import GOOD_ENDS, Stage
 
 if TYPE_CHECKING:
@@ -50,6 +51,21 @@ class Letter:
 
 async def send(who: Actor, hub: "Hub", letter: Letter) -> dict[str, Any]:
     """Send a message; the answer is the stored message with `wakes`: each one's id, name and receiver."""
+    body, members = await _body(who, hub, letter)
+    if letter.attachments:
+        body["attachments"] = [(await hub.upload(each.data, each.name, each.type))["id"] for each in letter.attachments]
+    stored = await hub.post_message(body)
+    return {**stored, "wakes": woken(stored, members)}
+
+
+async def rehearse(who: Actor, hub: "Hub", letter: Letter) -> dict[str, Any]:
+    """Ask whom a message would wake, `{wakes: [...]}`; nothing is sent, and no file goes up."""
+    body, _ = await _body(who, hub, letter)
+    return await hub.post_message({**body, "dryRun": True})
+
+
+async def _body(who: Actor, hub: "Hub", letter: Letter) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The message as the hub takes it, with names resolved, and the members of its channel."""
     kind = letter.kind or (REQUEST if letter.to else MESSAGE)
     _check(letter, kind)
     where, _ = await place(who, hub, letter.channel)
@@ -68,21 +84,28 @@ async def send(who: Actor, hub: "Hub", letter: Letter) -> dict[str, Any]:
         body["replyTo"] = letter.reply_to
     if letter.expires is not None:
         body["expiresAt"] = iso(time.time() + letter.expires)
-    if letter.attachments:
-        body["attachments"] = [(await hub.upload(each.data, each.name, each.type))["id"] for each in letter.attachments]
-    stored = await hub.post_message(body)
-    return {**stored, "wakes": woken(stored, members)}
+    return body, members
 
 
 def woken(stored: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Whom a stored message wakes, and whether their receivers run: whom a request is to, whom a message mentions."""
+    """Whom a stored message wakes, and whether their receivers run.
+
+    That is whom a request is to, whom a message mentions, and those that the hub knows to be woken by every message.
+    """
     asked = {REQUEST: [stored.get("to")], MESSAGE: stored.get("mentions") or []}
-    ids = asked.get(str(stored.get("kind")), [])
+    ids = {*asked.get(str(stored.get("kind")), []), *(each["id"] for each in stored.get("wakes") or ())}
     return [
-        {"id": each["id"], "name": each["name"], "receiver": each.get("receiver")}
+        {"id": each["id"], "name": each["name"], "receiver": _running(each.get("receiver"))}
         for each in members
         if each["id"] in ids and each.get("kind") == "agent"
     ]
+
+
+def _running(receiver: object) -> dict[str, Any] | None:
+    """Of a member's receiver what a sender wants to know; None where none is connected."""
+    if not isinstance(receiver, Mapping) or receiver.get("state") == Reason.OFFLINE:
+        return None
+    return {name: receiver.get(name) for name in ("state", "detail")}
 
 
 async def place(who: Actor, hub: "Hub", given: str | None) -> tuple[str, str]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from relay_receiver.cli import told
 from relay_receiver.cli.acting import actor, member, of, profile
-from relay_receiver.cli.exchange import WAIT_SECONDS, Letter, enclosure, place, send, wait
+from relay_receiver.cli.exchange import WAIT_SECONDS, Letter, enclosure, place, rehearse, send, wait
 from relay_receiver.cli.options import DURATION, Group, channel_option
 from relay_receiver.cli.output import emit, note, table
 from relay_receiver.jobs.text import clean_name
@@ -41,6 +42,7 @@ def messages() -> None:
     metavar="[TIME]",
     help="Wait for the end of the request, at most TIME (300s).",
 )
+@click.option("--dry-run", "dry", is_flag=True, help="Send nothing; show whom it would wake, and what is in the way.")
 @click.option("--content", metavar="TEXT", help="The text; - reads it from stdin.")
 @click.option("--content-file", metavar="FILE", help="A file with the text; - is stdin.")
 @click.option(
@@ -52,6 +54,7 @@ def messages() -> None:
 )
 def send_command(
     patience: float | None,
+    dry: bool,  # noqa: FBT001 - click passes flags so
     content: str | None,
     content_file: str | None,
     attachments: tuple[Path, ...],
@@ -64,7 +67,13 @@ def send_command(
         raise RelayError(
             "Only a request has an end to wait for.", code="usage", hint="Say --to NAME, or leave --wait out."
         )
+    if patience is not None and dry:
+        raise RelayError("A dry run sends nothing to wait for.", code="usage", hint="Leave --wait or --dry-run out.")
     who = actor()
+    if dry:
+        answer = who.talk(lambda hub: rehearse(who, hub, letter))
+        emit(answer, told.rehearsal(answer["wakes"]), then="relay peers")
+        return
     stored = who.talk(lambda hub: send(who, hub, letter))
     if patience is None:
         emit(stored, _sent(stored), then=f"relay messages wait {stored['id']}" if stored["kind"] == "request" else None)
@@ -162,7 +171,7 @@ def _wait(message: str, patience: float) -> None:
 
 
 def _progress(delivery: Mapping[str, Any]) -> None:
-    note(f"  {delivery.get('stage')}{_why(delivery)}")
+    note(f"  {told.delivery(delivery)}")
 
 
 def _text(content: str | None, file: str | None) -> str:
@@ -195,14 +204,6 @@ def _author(message: Mapping[str, Any]) -> str:
     return clean_name(str((message.get("author") or {}).get("name") or message.get("authorId")))
 
 
-def _why(delivery: Mapping[str, Any]) -> str:
-    parts = [str(delivery[key]) for key in ("reason", "detail") if delivery.get(key)]
-    ahead = delivery.get("position")
-    if ahead:
-        parts.append(f"{ahead} before it")
-    return f" ({', '.join(dict.fromkeys(parts))})" if parts else ""
-
-
 def _attached(message: Mapping[str, Any]) -> list[str]:
     return [f"attachment: {each.get('name')} {each.get('id')}" for each in message.get("attachments") or ()]
 
@@ -218,13 +219,14 @@ def _fetch(message: Mapping[str, Any] | None) -> str | None:
 def _shown(message: Mapping[str, Any]) -> list[str]:
     lines = [f"{message['kind']} {message['id']} from {_author(message)}, {message['createdAt']}"]
     if message.get("delivery"):
-        lines.append(f"stage: {message['delivery'].get('stage')}{_why(message['delivery'])}")
+        lines.append(f"stage: {told.delivery(message['delivery'])}")
+        lines += told.waits_on(message["delivery"])
     return [*lines, "", *message["content"].splitlines(), *_attached(message)]
 
 
 def _ended(answer: Mapping[str, Any]) -> list[str]:
     delivery, result = answer["delivery"], answer.get("result")
-    lines = [f"{delivery.get('stage')}{_why(delivery)}"]
+    lines = [told.delivery(delivery), *told.waits_on(delivery)]
     if result:
         lines += ["", *result["content"].splitlines(), *_attached(result)]
     return lines

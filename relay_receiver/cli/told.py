@@ -1,10 +1,11 @@
 """A receiver and its jobs in words, for people. Programs read the JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from relay_receiver.cli import output
 from relay_receiver.cli.options import short
+from relay_receiver.jobs.text import clean_name
 
 UNCONFIGURED = "not_configured"
 STOPPED = "stopped"
@@ -63,6 +64,46 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
         yield f"last error: {now['lastError']}"
 
 
+def delivery(now: Mapping[str, Any]) -> str:
+    """How far a request has come, why it waits, what is before it."""
+    said, reason, later, ahead = (now.get(name) for name in ("detail", "reason", "nextTry", "position"))
+    line = str(now.get("stage"))
+    if said:
+        line += f": {said}"
+    if reason and reason not in line.replace(" ", "_"):
+        line += f" ({reason})"
+    if later and str(later) not in line:
+        line += f"; next try {later}"
+    return f"{line}; {ahead} before it" if ahead else line
+
+
+def waits_on(now: Mapping[str, Any]) -> list[str]:
+    """The requests to people that a job waits for, with the line that shows each."""
+    lines = []
+    for each in now.get("waitsOn") or ():
+        people = "any person of the channel" if each.get("people") is None else ", ".join(each["people"]) or "nobody"
+        until = f", until {each['expiresAt']}" if each.get("expiresAt") else ""
+        lines.append(f"waits on {people}{until}: {each.get('title')}: relay requests show {each.get('id')}")
+    return lines
+
+
+def rehearsal(wakes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whom a message would wake, whether their receivers run, and what is in the way."""
+    return [*(_woken(each) for each in wakes), "Nothing was sent."] if wakes else ["It would wake nobody."]
+
+
+def _woken(each: Mapping[str, Any]) -> str:
+    name, why = clean_name(str(each.get("name"))), each.get("detail") or each.get("reason")
+    if not each.get("wakes"):
+        return f"{name}: is not woken: {why}"
+    if not why:
+        return f"{name}: is woken at once; its receiver is {each.get('state')}"
+    runs = "its receiver runs, but" if each.get("runs") else "no receiver runs:"
+    ahead = f"; {each['position']} before it" if each.get("position") else ""
+    later = f"; next try {each['nextTry']}" if each.get("nextTry") else ""
+    return f"{name}: is woken later: {runs} {why}{later}{ahead}"
+
+
 def began(answer: Mapping[str, Any]) -> str:
     """What `receiver run` says first."""
     if answer.get("state") == "already_running":
@@ -111,7 +152,9 @@ def limits(answer: Mapping[str, Any]) -> list[str]:
     times = [
         f"{name} {short(answer[f'{name}Seconds'])}" for name in ("ceiling", "stall") if answer.get(f"{name}Seconds")
     ]
-    return [*status(answer), f"limits: {', '.join(times)}"]
+    days = f", {answer['keepDays']} days at the most" if answer.get("keepDays") else ""
+    kept = f"keeps: the newest {answer.get('keepMessages')} messages{days}, and what is open"
+    return [*status(answer), f"limits: {', '.join(times)}", kept]
 
 
 def facts(answer: Mapping[str, Any]) -> list[str]:

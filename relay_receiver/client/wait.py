@@ -15,8 +15,9 @@ from relay_receiver.wire.stage import ENDS, Stage
 
 POLL_SECONDS = 25
 RESETS = frozenset({"cursor_expired", "diverged"})
-TYPES = ("message.created", "message.stage")
+TYPES = ("message.created", "message.stage", "receiver.updated", "request.created", "request.updated")
 _OVER = ENDS | {Stage.UNKNOWN}
+_IN_LINE = frozenset({Stage.STORED, Stage.RECEIVED})
 _WITH_RESULT = frozenset({Stage.ANSWERED, Stage.QUIET, Stage.FAILED, Stage.CANCELLED})
 _RETRY_CEILING = 15.0
 FIRST_LOOK_SECONDS = 10.0
@@ -140,9 +141,17 @@ class _Waiting:
         return message.get("kind") == "result" and message.get("replyTo") == self._message
 
     def _concerns(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event may have changed how far it is, why it waits, or what is before it."""
         data = event.get("data") or {}
-        said = data.get("message")
-        return self._message in data.values() or (isinstance(said, dict) and self._answers(said))
+        said, asked = data.get("message"), data.get("request")
+        if self._message in data.values() or (isinstance(said, dict) and self._answers(said)):
+            return True
+        if isinstance(asked, dict):
+            return asked.get("message") == self._message
+        to, waits = (self.request or {}).get("to"), self.delivery.get("stage") in _IN_LINE
+        if event.get("type") == "receiver.updated":
+            return waits and data.get("agent") == to
+        return waits and data.get("to") == to and data.get("stage") in ENDS
 
     async def _find_result(self) -> None:
         """Read the channel from the request on, where the result was not among the events."""

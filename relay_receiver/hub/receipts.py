@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, not_, or_, select, update
 
 from relay_receiver.hub import events
 from relay_receiver.hub.prepared import Prepared
@@ -25,7 +25,6 @@ AT_ONCE = 200
 """Receipts that one write moves, at the most."""
 
 WAITING_IN_LINE = frozenset({Stage.STORED, Stage.RECEIVED})
-_IN_LINE = tuple(sorted(each.value for each in WAITING_IN_LINE))
 
 Json = dict[str, Any]
 ReceiptRow = Row[*tuple[Any, ...]]
@@ -66,15 +65,12 @@ _open = (
 )
 _all = Prepared(_open)
 _ahead = Prepared(_open.where(receipt.c.event < bindparam("number")))
+_in_line = or_(receipt.c.stage == Stage.STORED.value, receipt.c.stage == Stage.RECEIVED.value)
 _by_people = _open.join(message, message.c.id == receipt.c.message).join(member, member.c.id == message.c.author)
 _people_ahead = Prepared(
-    _by_people.where(
-        receipt.c.event < bindparam("number"), or_(member.c.role != "agent", receipt.c.stage.not_in(_IN_LINE))
-    )
+    _by_people.where(receipt.c.event < bindparam("number"), or_(member.c.role != "agent", not_(_in_line)))
 )
-_people_behind = Prepared(
-    _by_people.where(receipt.c.event > bindparam("number"), member.c.role != "agent", receipt.c.stage.in_(_IN_LINE))
-)
+_people_behind = Prepared(_by_people.where(receipt.c.event > bindparam("number"), member.c.role != "agent", _in_line))
 _without_receipt = Prepared(
     select(func.count())
     .select_from(run)

@@ -3,6 +3,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
+from support_time import WITHIN
 
 from relay_receiver.client.errors import HubAway, HubError, Unauthorized
 from relay_receiver.client.hub import Hub
@@ -82,6 +83,32 @@ def test_it_listens_instead_of_asking_over_and_over() -> None:
         assert (answer["delivery"]["stage"], answer["result"]) == ("answered", result)
         assert stages == ["stored", "received", "running", "answered"]
         assert asked.looks == 4
+
+    run(case)
+
+
+def test_what_changes_the_reason_or_the_position_is_looked_at_and_nothing_else() -> None:
+    async def case(fake: FakeHub, asked: Asked, hub: Hub) -> None:
+        waiting = asyncio.ensure_future(wait(hub, asked.request["id"], WITHIN))
+        await fake.until(lambda: fake.polls == 1)
+        about = (
+            ("receiver.updated", {"agent": "bob", "channel": "c1", "state": "paused"}),
+            ("message.stage", {"message": "another", "to": "bob", "stage": "answered"}),
+            ("request.created", {"request": {"id": "ask", "message": asked.request["id"]}}),
+        )
+        for number, (kind, data) in enumerate(about, 2):
+            fake.tell(kind, data)
+            await fake.until(lambda number=number: asked.looks == number)  # type: ignore[misc]  # a default binds the loop variable
+        for kind, data in (
+            ("receiver.updated", {"agent": "carl", "channel": "c1", "state": "paused"}),
+            ("message.stage", {"message": "another", "to": "bob", "stage": "running"}),
+            ("request.created", {"request": {"id": "ask", "message": "another"}}),
+        ):
+            fake.tell(kind, data)
+            await fake.until(lambda: fake.calls[-1].params.get("cursor") == fake.cursor())
+        assert asked.looks == 4
+        asked.answer()
+        await waiting
 
     run(case)
 

@@ -15,7 +15,7 @@ from relay_receiver.wire.message import seconds
 
 MEMBERS = [
     {"id": "a1", "name": "ann", "kind": "agent", "receiver": None},
-    {"id": "b1", "name": "Bob", "kind": "agent", "receiver": {"state": "ready"}},
+    {"id": "b1", "name": "Bob", "kind": "agent", "receiver": {"state": "ready", "detail": None, "report": {}}},
     {"id": "p1", "name": "Pat", "kind": "human", "receiver": None},
     {"id": "t1", "name": "twin", "kind": "agent", "receiver": None},
     {"id": "t2", "name": "Twin", "kind": "agent", "receiver": None},
@@ -70,7 +70,7 @@ def test_to_without_a_kind_is_a_request_and_tells_whether_that_receiver_runs() -
     body, stored = send(Letter(content="do it", to="bob"))
     assert (body["kind"], body["to"], body["channel"]) == ("request", "b1", "c1")
     assert body["operationId"].startswith("cli:")
-    assert stored["wakes"] == [{"id": "b1", "name": "Bob", "receiver": {"state": "ready"}}]
+    assert stored["wakes"] == [{"id": "b1", "name": "Bob", "receiver": {"state": "ready", "detail": None}}]
 
 
 def test_without_to_it_is_a_message_and_mentions_wake() -> None:
@@ -99,6 +99,20 @@ def test_what_was_said_is_what_is_posted() -> None:
         "operationId": "once",
         "attachments": ["a.txt:text/plain:3"],
     }
+
+
+def test_a_rehearsal_asks_as_it_would_be_sent_and_uploads_nothing() -> None:
+    hub = Hub()
+    letter = Letter(content="x", to="bob", attachments=(Enclosure(name="f", type="t", data=b"x"),))
+    asyncio.run(exchange.rehearse(actor(), hub, letter))  # type: ignore[arg-type]  # the calls it makes
+    [body] = hub.posted
+    assert (body["dryRun"], body["to"], body["kind"]) == (True, "b1", "request")
+    assert "attachments" not in body
+
+
+def test_whom_the_hub_knows_to_be_woken_by_every_message_is_told_too() -> None:
+    told = exchange.woken({"kind": "message", "mentions": [], "wakes": [{"id": "b1"}]}, MEMBERS)
+    assert [each["name"] for each in told] == ["Bob"]
 
 
 def test_expiry_is_a_time_from_now() -> None:
