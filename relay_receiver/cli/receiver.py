@@ -66,6 +66,18 @@ def _limits(command: F) -> F:
             click.option("--chain-limit", type=click.IntRange(1, 1000), metavar="N", help="Turns that agents trigger."),
             click.option("--ceiling", type=DURATION, metavar="60m", help="Interrupt a job after this time."),
             click.option("--stall", type=DURATION, metavar="15m", help="Show an alarm after this silence."),
+            click.option(
+                "--keep-messages",
+                type=click.IntRange(100, 1_000_000),
+                metavar="N",
+                help="Forget all but the newest messages and ended jobs. Default 1000.",
+            ),
+            click.option(
+                "--keep-days",
+                type=click.IntRange(0, 3650),
+                metavar="D",
+                help="Forget older ones too; 0 (default): whatever their age.",
+            ),
             click.option("--network/--no-network", default=None, help="Open the network to the agent."),
             click.option("--env", multiple=True, metavar="NAME", help="Hand this variable on. Repeatable."),
         )
@@ -133,6 +145,7 @@ def _as_it_runs(aim: Target, *, directory: Path | None = None, argv: str | None 
     """Whether a running receiver has these settings already. What cannot be seen from here counts as new."""
     now = verbs.status(aim)
     has = {**now, "chain_limit": now["chain"]["limit"], "ceiling": now["ceilingSeconds"], "stall": now["stallSeconds"]}
+    has |= {"keep_messages": now["keepMessages"], "keep_days": now["keepDays"] or 0}
     if directory is not None:
         given["directory"], has["directory"] = directory.expanduser().resolve(), Path(now["directory"])
     if argv is not None:

@@ -1,7 +1,7 @@
 """The feed: a channel's events in order, over whichever transport is live, each batch closed by a cursor."""
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Any
 
 from relay_receiver.client import retry
@@ -33,7 +33,8 @@ class Feed:
         cursor: where to go on; None starts at now.
         holder: of the lease, with its `fence`: a newer connection of the same holder displaces this one.
         known: whether the reader has a message under this id and event number.
-        configured_at: seconds since the epoch: healing never goes back behind it; by default now.
+        configured_at: seconds since the epoch, by the hub's clock: what is as old or older is never healed. Asked for
+            at each healing where it is a function; by default now.
         watermark: the number of the last event that the reader has seen.
     """
 
@@ -47,14 +48,15 @@ class Feed:
         holder: str | None = None,
         fence: Any = None,  # noqa: ANN401 - opaque
         known: Known | None = None,
-        configured_at: float | None = None,
+        configured_at: float | Callable[[], float] | None = None,
         watermark: int = 0,
         clock: Clock = REAL,
     ) -> None:
         self._hub, self._channel, self._types = hub, channel, tuple(types)
         self._holder, self._fence = holder, fence
         self._known = known
-        self._configured_at = clock.wall() if configured_at is None else configured_at
+        since = clock.wall() if configured_at is None else configured_at
+        self._configured_at = since if callable(since) else lambda: since
         self._clock = clock
         self._ladder = Ladder(clock)
         self._poll = LongPoll(hub, channel=channel, types=self._types)
@@ -172,7 +174,7 @@ class Feed:
                     self._hub,
                     channel=self._channel,
                     known=self._known,
-                    configured_at=self._configured_at,
+                    configured_at=self._configured_at(),
                     watermark=self.watermark,
                     expired=reason == EXPIRED,
                 ):

@@ -26,7 +26,8 @@ async def heal(
 
     Args:
         known: None for a reader that keeps nothing.
-        configured_at: seconds since the epoch; what is older was never this reader's.
+        configured_at: seconds since the epoch, by the hub's clock; what is as old or older is not this reader's (any
+            more).
         watermark: the last event that the reader has seen.
         expired: the cursor was too old, and not of another past: it is read on from `watermark`.
     """
@@ -79,7 +80,7 @@ def _messages(page: Json) -> list[Any]:
 
 def _older(message: Json, moment: float) -> bool:
     try:
-        return seconds(message["createdAt"]) < moment
+        return seconds(message["createdAt"]) <= moment
     except (KeyError, TypeError, ValueError):
         return False
 

@@ -61,6 +61,8 @@ class Job:
     """The exact POST body of the result as JSON."""
     result: str | None
     """The id of the result message at the hub."""
+    result_event: int | None
+    """Its event number there."""
     cancel: str | None
     """Who asked to cancel it, while that is not done yet."""
     notified: bool

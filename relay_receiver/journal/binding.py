@@ -31,6 +31,10 @@ class Binding:
     chain_limit: int
     ceiling: float
     stall: float
+    keep_messages: int
+    """The newest messages, and jobs, that are kept; more stay only while they are open."""
+    keep_days: int
+    """What is older goes too; 0 for no such limit."""
     session: str | None
     holder: str
     subscription: str | None
@@ -39,6 +43,9 @@ class Binding:
     watermark: int | None
     """The number of the newest event that is committed here."""
     configured_at: float
+    """By the hub's clock: messages that are as old or older were there before this binding, or are forgotten again."""
+    mend_after: int | None = None
+    """The hub was restored: results past this event have still to be compared with what it has."""
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of its own type
         """A copy with `changes`."""

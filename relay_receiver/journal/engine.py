@@ -79,6 +79,7 @@ def _open(path: Path, busy: float) -> sqlite3.Connection:
     try:
         conn.execute("PRAGMA foreign_keys = ON")
         if conn.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            conn.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file: later it would take a VACUUM
             conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = FULL")
         conn.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")

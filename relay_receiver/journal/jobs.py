@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, false, func, or_, select, text, update
 
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import OPEN, TERMINAL, JobState
@@ -30,6 +30,10 @@ AT_ONCE = 100
 RECEIVED_SHOWN = 10_000
 """Wakes that wait for room are counted up to here."""
 
+REPOSTED = 200
+"""The newest jobs, which stay whatever the policy: a restored hub may have lost their results."""
+CHAIN_SECONDS = 30 * 86400.0
+"""How long it is remembered from where a chain counts that waits nowhere here."""
 PRUNE_WINDOW = 2000
 """Oldest jobs that one pruning looks at: more than can be open, so that it always gets on."""
 
@@ -272,28 +276,27 @@ def expired(conn: Connection, now: float) -> list[Job]:
     return _all(conn, _EXPIRED, now=now)
 
 
-def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most: int = 500) -> int:
+def prune(conn: Connection, *, keep_count: int, keep_age: float | None, at: float, most: int = 500) -> int:
     """Forget old ended jobs with their history; how many jobs went. What is open or has to be posted stays.
 
+    So do the newest `REPOSTED`: a hub that is restored from a backup may need their results again.
+
     Args:
-        keep_count: the newest jobs, which stay whatever their age.
-        keep_age: seconds after its end for which a job stays.
+        keep_count: more than these, the newest, go.
+        keep_age: seconds after its end at which a job goes, however few there are; None for never.
     """
-    floor = conn.execute(
-        select(job.c.event).order_by(job.c.event.desc(), job.c.id.desc()).offset(keep_count).limit(1)
-    ).scalar_one_or_none()
-    if floor is None:
+    chain.prune(conn, before=at - CHAIN_SECONDS)
+    needed, floor = _nth_newest(conn, REPOSTED), _nth_newest(conn, max(REPOSTED, keep_count))
+    if needed is None:
         return 0
-    chain.prune(conn, before=at - keep_age)
-    oldest = select(job.c.id).where(job.c.event <= floor).order_by(job.c.event, job.c.id).limit(PRUNE_WINDOW)
+    oldest = select(job.c.id).where(job.c.event <= needed).order_by(job.c.event, job.c.id).limit(PRUNE_WINDOW)
+    too_many = job.c.event <= (-1 if floor is None else floor)
+    too_old = false() if keep_age is None else func.coalesce(job.c.ended_at, job.c.created_at) <= at - keep_age
     old = list(
         conn.execute(
             select(job.c.id)
             .where(
-                job.c.id.in_(oldest),
-                text(f"NOT ({OPEN_JOB})"),
-                text(f"NOT ({UNPOSTED_JOB})"),
-                func.coalesce(job.c.ended_at, job.c.created_at) <= at - keep_age,
+                job.c.id.in_(oldest), text(f"NOT ({OPEN_JOB})"), text(f"NOT ({UNPOSTED_JOB})"), or_(too_many, too_old)
             )
             .limit(most)
         ).scalars()
@@ -303,6 +306,12 @@ def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most
         for table, column in ((job_event, job_event.c.job), (approval, approval.c.job), (job, job.c.id)):
             conn.execute(delete(table).where(column.in_(select(ids.c.value))))
     return len(old)
+
+
+def _nth_newest(conn: Connection, number: int) -> int | None:
+    """The event of the newest job of those that are not among the newest `number`."""
+    ordered = select(job.c.event).order_by(job.c.event.desc(), job.c.id.desc())
+    return conn.execute(ordered.offset(number).limit(1)).scalar_one_or_none()
 
 
 def _expect(conn: Connection, job_id: str, state: JobState | None) -> Job:

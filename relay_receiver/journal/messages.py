@@ -93,42 +93,62 @@ def newest(conn: Connection) -> Message | None:
     return None if row is None else _message(row)
 
 
-def used_bytes(conn: Connection) -> int:
-    """What the journal's rows and indexes take on the disk, in bytes; pages that pruning freed are not counted."""
-    pages, free, size = (
-        int(conn.execute(text(f"PRAGMA {name}")).scalar_one()) for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * size
-
-
-def prune(conn: Connection, *, keep_count: int, keep_age: float, at: float, most: int = 500) -> int:
+def prune(conn: Connection, *, keep_count: int, keep_age: float | None, at: float, most: int = 500) -> int:
     """Forget old messages, with the ended jobs that they made; how many rows went. Call again until it is 0.
 
-    What is open, waits for room, or still has to be posted stays.
+    What is open, waits for room, still has to be posted, or may have to be posted again stays. Up to where messages are
+    forgotten is recorded in the binding: history is never read again from behind that.
 
     Args:
-        keep_count: the newest messages (and jobs), which stay whatever their age.
-        keep_age: seconds for which everything stays.
+        keep_count: more than these, the newest, go.
+        keep_age: seconds after which a message (and an ended job) goes, however few there are; None for never.
         most: messages, and jobs, in one call.
     """
     gone = jobs.prune(conn, keep_count=keep_count, keep_age=keep_age, at=at, most=most)
-    floor = conn.execute(
-        select(message.c.event).order_by(message.c.event.desc()).offset(keep_count).limit(1)
-    ).scalar_one_or_none()
-    if floor is None:
+    floor = max(_beyond(conn, keep_count), _before(conn, None if keep_age is None else at - keep_age))
+    if floor < 0:
         return gone
     old = (
         select(message.c.id)
         .where(
             text("received = 0"),
-            message.c.arrived_at <= at - keep_age,
             message.c.event <= floor,
             ~select(job.c.id).where(job.c.message == message.c.id).exists(),
         )
-        .order_by(message.c.arrived_at)
+        .order_by(message.c.event)
         .limit(most)
     )
-    return gone + conn.execute(delete(message).where(message.c.id.in_(old))).rowcount
+    forgotten = (
+        conn.execute(delete(message).where(message.c.id.in_(old)).returning(message.c.created_at)).scalars().all()
+    )
+    _note_forgotten(conn, forgotten)
+    return gone + len(forgotten)
+
+
+def _beyond(conn: Connection, keep_count: int) -> int:
+    """The event of the newest message that is not among the newest `keep_count`; -1 where there is none."""
+    ordered = select(message.c.event).order_by(message.c.event.desc())
+    found = conn.execute(ordered.offset(keep_count).limit(1)).scalar_one_or_none()
+    return -1 if found is None else found
+
+
+def _before(conn: Connection, moment: float | None) -> int:
+    """The event before which every message arrived by then; -1 where there is no moment."""
+    if moment is None:
+        return -1
+    kept = text("received = 0")
+    young = select(message.c.event).where(kept, message.c.arrived_at > moment).order_by(message.c.event).limit(1)
+    found = conn.execute(young).scalar_one_or_none()
+    newest = select(message.c.event).where(kept).order_by(message.c.event.desc()).limit(1)
+    return int(found - 1 if found is not None else conn.execute(newest).scalar_one_or_none() or -1)
+
+
+def _note_forgotten(conn: Connection, created: Sequence[str]) -> None:
+    """Have history never read again from behind what is forgotten: it would come as new."""
+    moments = [moment for each in created if (moment := expiry(each)) is not None]
+    if moments:
+        newest = max(moments)
+        conn.execute(update(binding).where(binding.c.configured_at < newest).values(configured_at=newest))
 
 
 def _unknown(conn: Connection, messages: Iterable[Message]) -> list[Message]:

@@ -36,6 +36,7 @@ IN_FLIGHT_JOB = among("state", IN_FLIGHT)
 QUEUED_JOB = among("state", (JobState.QUEUED,))
 _POSTED = (JobState.ABANDONED, JobState.CANCELLED, JobState.DONE, JobState.FAILED, JobState.QUIET)
 UNPOSTED_JOB = f"body IS NOT NULL AND result IS NULL AND {among('state', _POSTED)}"
+POSTED_JOB = "result_event IS NOT NULL"
 WAITING_FOR_ROOM = "received = 1"
 
 metadata = MetaData(
@@ -79,18 +80,24 @@ binding = Table(
     Column("chain_limit", Integer, nullable=False),
     Column("ceiling", REAL, nullable=False),
     Column("stall", REAL, nullable=False),
+    Column("keep_messages", Integer, nullable=False),
+    Column("keep_days", Integer, nullable=False),
     Column("session", Text),
     Column("holder", Text, nullable=False),
     Column("subscription", Text),
     Column("chain_count", Integer, nullable=False),
+    Column("chain_pause", Text, nullable=False, server_default=text("''")),
     Column("cursor", Text),
     Column("watermark", Integer),
     Column("configured_at", REAL, nullable=False),
+    Column("mend_after", Integer),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint(among("wake", Wake), name="wake"),
     CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name="chain"),
+    CheckConstraint("keep_messages > 0 AND keep_days >= 0", name="keep"),
 )
-"""The one binding of this journal. `argv` and `env` are JSON lists of text."""
+"""The one binding of this journal. `argv` and `env` are JSON lists of text. `chain_pause` is a new name each time the
+chain guard was let go: a decision to let it go names the pause that it means."""
 
 chain_base = Table(
     "chain_base",
@@ -129,7 +136,7 @@ message = Table(
     CheckConstraint("author_kind IN ('agent', 'human')", name="author_kind"),
     Index("ix_message_event", "event"),
     Index("ix_message_received", "by_agent", "event", "id", sqlite_where=text(WAITING_FOR_ROOM)),
-    Index("ix_message_old", "arrived_at", "event", sqlite_where=text("received = 0")),
+    Index("ix_message_old", "event", "arrived_at", sqlite_where=text("received = 0")),
 )
 """What arrived in the channel. `kind` is open: the hub may know more kinds than we do. Times `*_at` of the hub are its
 own text; `mentions` and `attachments` are JSON lists. `received`: it wakes this agent and waits for room."""
@@ -161,6 +168,7 @@ job = Table(
     Column("evidence", Text),
     Column("body", Text),
     Column("result", Text),
+    Column("result_event", Integer),
     Column("cancel", Text),
     Column("notified", Boolean, nullable=False),
     Column("usage", Text),
@@ -179,6 +187,7 @@ job = Table(
     Index("ix_job_expiry", "expires_at", sqlite_where=text(QUEUED_JOB)),
     Index("ix_job_unposted", "event", sqlite_where=text(UNPOSTED_JOB)),
     Index("ix_job_event", "event", "id"),
+    Index("ix_job_result_event", "result_event", sqlite_where=text(POSTED_JOB)),
 )
 """A message that wakes this agent, on its way to one result; see `jobs.job.Job`."""
 

@@ -1,7 +1,6 @@
 """Binding an agent to a channel: checked first, so that a binding that cannot work is refused and can be mended."""
 
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +26,7 @@ from relay_receiver.wire.message import seconds
 
 CEILING_SECONDS = 3600.0
 STALL_SECONDS = 900.0
+KEEP_MESSAGES = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +43,10 @@ class Wishes:
     """Seconds after which a job is interrupted."""
     stall: float | None = None
     """Seconds without a sign of life after which a job shows as stalled."""
+    keep_messages: int | None = None
+    """The newest messages and jobs that are kept in the journal."""
+    keep_days: int | None = None
+    """Days after which they go all the same; 0 for never."""
     network: bool | None = None
     tools: bool | None = None
     env: Sequence[str] | None = None
@@ -138,13 +142,15 @@ def _fresh(profile: Profile, channel: str, channel_name: str) -> Binding:
         chain_limit=DEFAULT_LIMIT,
         ceiling=CEILING_SECONDS,
         stall=STALL_SECONDS,
+        keep_messages=KEEP_MESSAGES,
+        keep_days=0,
         session=None,
         holder="h" + secrets.token_hex(12),
         subscription=None,
         chain_count=0,
         cursor=None,
         watermark=None,
-        configured_at=time.time(),
+        configured_at=0.0,
     )
 
 
@@ -209,16 +215,14 @@ async def _first(profile: Profile, wanted: Binding) -> Binding:
         cursor=str(cursor),
         watermark=Cursor.parse(cursor).number,
         subscription=str(subscription["id"]),
-        configured_at=_moment(state.get("now"), wanted.configured_at),
+        configured_at=_newest(state.get("messages") or (), wanted.channel),
     )
 
 
-def _moment(told: object, own: float) -> float:
-    """Now by the hub's clock, by which messages are dated: healing goes back to this moment, and not behind it."""
-    try:
-        return seconds(str(told))
-    except ValueError:
-        return own
+def _newest(messages: Sequence[Any], channel: str) -> float:
+    """When the channel's newest message was written, by the hub's clock: what is as old was there before."""
+    times = [seconds(str(each["createdAt"])) for each in messages if each["channel"] == channel]
+    return max(times, default=0.0)
 
 
 def _columns(binding: Binding) -> dict[str, Any]:
@@ -230,6 +234,8 @@ def _columns(binding: Binding) -> dict[str, Any]:
         "chain_limit",
         "ceiling",
         "stall",
+        "keep_messages",
+        "keep_days",
         "network",
         "tools",
         "env",

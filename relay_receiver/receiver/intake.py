@@ -10,17 +10,16 @@ from relay_receiver.client.feed import Batch, Feed, Gap, Transport
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal import jobs, messages
+from relay_receiver.journal import jobs, messages, space
 from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
 
 TYPES = ("message.created", "message.cancel")
 
-PRUNE_EVERY = 500
-"""Messages between two looks for what may be pruned."""
 POSITION_SECONDS = 600.0
 """A cursor without a message is committed at most this often; an idle channel has none."""
 JOURNAL_BYTES = 1024 * 1024 * 1024
@@ -29,22 +28,26 @@ ROOM_BYTES = 8 * 1024 * 1024
 """Characters that arrive between two looks at the journal's size."""
 FULL = "The journal has reached its bound of 1 GiB: nothing is taken in until jobs that wait have ended."
 FULL_SECONDS = 10.0
-CONTEXT_COUNT = 1000
-"""The newest messages that are kept; what is older goes, unless it is open or waits for room."""
 
 
 class Intake:
     """Reads the feed while the lease is held, and never acknowledges what is not committed."""
 
     def __init__(
-        self, parts: Parts, lease: Lease, *, changed: Callable[[], None], healed: Callable[[], None] = lambda: None
+        self,
+        parts: Parts,
+        lease: Lease,
+        pruning: Pruning,
+        *,
+        changed: Callable[[], None],
+        healed: Callable[[], None] = lambda: None,
     ) -> None:
         self._parts = parts
         self._lease = lease
+        self._pruning = pruning
         self._changed = changed
         self._healed = healed
         self._healing = False
-        self._since_prune = 0
         self._since_room = 0
         self._unsaid = False
         """Something is stored that is not acknowledged yet."""
@@ -81,7 +84,7 @@ class Intake:
             holder=binding.holder,
             fence=parts.situation.fence,
             known=self._known,
-            configured_at=binding.configured_at,
+            configured_at=lambda: parts.binding.configured_at,
             watermark=binding.watermark or 0,
             clock=Clock(wall=parts.now, monotonic=parts.boot, sleep=asyncio.sleep),
         )
@@ -122,7 +125,7 @@ class Intake:
         self._unsaid = self._unsaid or bool(batch.events)
         if self._unsaid and parts.binding.subscription is not None and not self._own(arrived, batch):
             await self._acknowledge(feed, parts.binding.subscription, batch.cursor)
-        await self._prune(len(arrived))
+        await self._pruning.arrived(len(arrived))
 
     def _own(self, arrived: Sequence[Message], batch: Batch) -> bool:
         """Whether it is only what this agent said itself: acknowledged with the next, since nobody waits for it."""
@@ -158,26 +161,14 @@ class Intake:
         if self._since_room < ROOM_BYTES:
             return
         parts = self._parts
-        while await parts.journal.read(messages.used_bytes) > JOURNAL_BYTES:
-            await self._forget()
+        while await parts.journal.read(space.used_bytes) > JOURNAL_BYTES:
+            await self._pruning.forget()
             parts.situation.last_error = FULL
             parts.log.warning("journal full", extra={"bytes": JOURNAL_BYTES})
             await asyncio.sleep(FULL_SECONDS)
         if parts.situation.last_error == FULL:
             parts.situation.last_error = None
         self._since_room = 0
-
-    async def _prune(self, arrived: int) -> None:
-        self._since_prune += arrived
-        if self._since_prune >= PRUNE_EVERY:
-            self._since_prune = 0
-            await self._forget()
-
-    async def _forget(self) -> None:
-        parts = self._parts
-        pruned = 1
-        while pruned:
-            pruned = await parts.write(messages.prune, keep_count=CONTEXT_COUNT, keep_age=0.0, at=parts.now())
 
 
 def _store(

@@ -28,6 +28,7 @@ from relay_receiver.receiver.how import How
 from relay_receiver.receiver.intake import Intake
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts, adapter_binding
+from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.receiver.reconcile import reconcile
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.receiver.situation import Fault, Situation
@@ -123,7 +124,8 @@ class Receiver:
                 ),
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
             )
-            intake = Intake(parts, lease, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
+            pruning = Pruning(parts)
+            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
             spoken = Spoken(parts, runner, lease, stop=self.stop)
             control = Control(self._runtime, spoken.verbs(), self._log)
             await control.open()
@@ -132,6 +134,7 @@ class Receiver:
                 tasks.create_task(self._for_life(parts.situation, "lease", lease.run), name="lease"),
                 tasks.create_task(self._for_life(parts.situation, "intake", intake.run), name="intake"),
                 tasks.create_task(self._for_life(parts.situation, "runner", runner.run), name="runner"),
+                tasks.create_task(self._for_life(parts.situation, "pruning", pruning.run), name="pruning"),
                 tasks.create_task(
                     self._for_life(parts.situation, "adapter", lambda: _pump(parts, runner)), name="adapter"
                 ),

@@ -92,6 +92,8 @@ def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
         "tools": binding.tools,
         "ceilingSeconds": binding.ceiling,
         "stallSeconds": binding.stall,
+        "keepMessages": binding.keep_messages,
+        "keepDays": binding.keep_days or None,
         "chain": {"count": chain.count, "limit": chain.limit, "paused": following.paused},
         "queue": {"queued": counts.get("queued", 0), "received": counts.get("received", 0)},
         "jobs": counts,

@@ -16,7 +16,7 @@ from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs
 from relay_receiver.journal.journal import Journal
 from relay_receiver.processes.identity import boot_seconds, identify
-from relay_receiver.receiver import configure
+from relay_receiver.wire.message import seconds
 
 HOUR = 3600.0
 
@@ -62,11 +62,11 @@ def test_healing_goes_back_to_the_moment_of_configure_by_the_clock_of_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with world(tmp_path) as w:
-        monkeypatch.setattr(configure.time, "time", lambda: before + HOUR)
-        before = datetime.now(UTC).timestamp()
+        said = w.say("before anybody was bound")
+        monkeypatch.setattr(time, "time", lambda: datetime.now(UTC).timestamp() + HOUR)
         bob = w.agent("bob")
         journal = Journal.open(bob.folder / "journal.sqlite3")
         found = journal.read_now(bindings.get)
         journal.close()
     assert found is not None
-    assert found.configured_at < before + HOUR / 2
+    assert found.configured_at == seconds(said["createdAt"])

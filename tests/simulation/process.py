@@ -17,6 +17,7 @@ from relay_receiver.receiver.how import How
 from relay_receiver.receiver.intake import Intake
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.receiver.receiver import GRACE_SECONDS, HEALTHY_SECONDS, LAST_WORDS_SECONDS, _pump
 from relay_receiver.receiver.reconcile import reconcile
 from relay_receiver.receiver.runner import Runner
@@ -156,13 +157,15 @@ class Process:
                 ),
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
             )
-            intake = Intake(parts, lease, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
+            pruning = Pruning(parts)
+            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
             loops = [
                 tasks.create_task(self._for_life(name, run))
                 for name, run in (
                     ("lease", lease.run),
                     ("intake", intake.run),
                     ("runner", runner.run),
+                    ("pruning", pruning.run),
                     ("adapter", lambda: _pump(parts, runner)),
                 )
             ]

@@ -38,15 +38,20 @@ def upgrade() -> None:
         sa.Column("chain_limit", sa.Integer(), nullable=False),
         sa.Column("ceiling", sa.REAL(), nullable=False),
         sa.Column("stall", sa.REAL(), nullable=False),
+        sa.Column("keep_messages", sa.Integer(), nullable=False),
+        sa.Column("keep_days", sa.Integer(), nullable=False),
         sa.Column("session", sa.Text(), nullable=True),
         sa.Column("holder", sa.Text(), nullable=False),
         sa.Column("subscription", sa.Text(), nullable=True),
         sa.Column("chain_count", sa.Integer(), nullable=False),
+        sa.Column("chain_pause", sa.Text(), server_default=sa.text("''"), nullable=False),
         sa.Column("cursor", sa.Text(), nullable=True),
         sa.Column("watermark", sa.Integer(), nullable=True),
         sa.Column("configured_at", sa.REAL(), nullable=False),
+        sa.Column("mend_after", sa.Integer(), nullable=True),
         sa.CheckConstraint("wake IN ('addressed', 'all', 'manual')", name=op.f("ck_binding_wake")),
         sa.CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name=op.f("ck_binding_chain")),
+        sa.CheckConstraint("keep_messages > 0 AND keep_days >= 0", name=op.f("ck_binding_keep")),
         sa.CheckConstraint("id = 1", name=op.f("ck_binding_one_row")),
         sa.PrimaryKeyConstraint("id", name="pk_binding"),
     )
@@ -86,7 +91,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_message_event", "message", ["event"], unique=False)
     op.create_index(
-        "ix_message_old", "message", ["arrived_at", "event"], unique=False, sqlite_where=sa.text("received = 0")
+        "ix_message_old", "message", ["event", "arrived_at"], unique=False, sqlite_where=sa.text("received = 0")
     )
     op.create_index(
         "ix_message_received",
@@ -131,6 +136,7 @@ def upgrade() -> None:
         sa.Column("evidence", sa.Text(), nullable=True),
         sa.Column("body", sa.Text(), nullable=True),
         sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("result_event", sa.Integer(), nullable=True),
         sa.Column("cancel", sa.Text(), nullable=True),
         sa.Column("notified", sa.Boolean(), nullable=False),
         sa.Column("usage", sa.Text(), nullable=True),
@@ -164,6 +170,13 @@ def upgrade() -> None:
     )
     op.create_index(
         "ix_job_queued", "job", ["by_agent", "event", "id"], unique=False, sqlite_where=sa.text("state IN ('queued')")
+    )
+    op.create_index(
+        "ix_job_result_event",
+        "job",
+        ["result_event"],
+        unique=False,
+        sqlite_where=sa.text("result_event IS NOT NULL"),
     )
     op.create_index(
         "ix_job_unposted",

@@ -15,6 +15,7 @@ from relay_receiver.journal.errors import JournalUnavailable
 from relay_receiver.receiver import intake as intakes
 from relay_receiver.receiver.intake import Intake
 from relay_receiver.receiver.lease import Lease
+from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.receiver.situation import LeaseState
 
 
@@ -91,7 +92,7 @@ async def at_work(bench: Bench, check: Callable[[], Any], *, unavailable: int = 
         return await write(fn, *args, **kwargs)
 
     bench.journal.write = failing  # type: ignore[method-assign,assignment]
-    task = asyncio.create_task(Intake(bench.parts, lease, changed=lambda: None).run())
+    task = asyncio.create_task(Intake(bench.parts, lease, Pruning(bench.parts), changed=lambda: None).run())
     try:
         await bench.until(check)
     finally:
@@ -165,7 +166,7 @@ def test_without_the_lease_a_batch_is_neither_stored_nor_acknowledged(tmp_path: 
     async def scenario() -> None:
         lease = Lease(bench.parts, state=lambda: "ready", reconcile=lambda _: None)
         lease.held.set()
-        task = asyncio.create_task(Intake(bench.parts, lease, changed=lambda: None).run())
+        task = asyncio.create_task(Intake(bench.parts, lease, Pruning(bench.parts), changed=lambda: None).run())
         await bench.until(lambda: not lease.held.is_set())
         assert stored(bench) == set()
         assert feed.acknowledged == []
@@ -204,7 +205,7 @@ def test_a_full_journal_takes_nothing_in_until_there_is_room(
     async def scenario() -> None:
         lease = Lease(bench.parts, state=lambda: "ready", reconcile=lambda _: None)
         lease.held.set()
-        task = asyncio.create_task(Intake(bench.parts, lease, changed=lambda: None).run())
+        task = asyncio.create_task(Intake(bench.parts, lease, Pruning(bench.parts), changed=lambda: None).run())
         await bench.until(lambda: bench.parts.situation.last_error == intakes.FULL)
         assert stored(bench) == set()
         assert feed.acknowledged == []

@@ -15,7 +15,7 @@ from support_journal import BINDING, arrive, job_of, machine, opened, said, stat
 from support_time import WITHIN
 
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal import jobs, messages
+from relay_receiver.journal import jobs, messages, space
 from relay_receiver.journal.journal import Connection, Journal, JournalError, JournalUnavailable
 from relay_receiver.journal.tables import chain_base
 
@@ -300,7 +300,8 @@ def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
         journal.write_now(jobs.set_columns, job.id, notified=False, cancel=None)
         journal.write_now(jobs.run_closed, job.id)
         journal.write_now(messages.promote, at=1.0)
-        journal.write_now(messages.prune, keep_count=1, keep_age=1.0, at=1e9)
+        journal.write_now(messages.prune, keep_count=1, keep_age=1e8, at=1.0)
+        journal.write_now(space.give_back)
         journal.read_now(jobs.next_queued)
     assert (wal.stat().st_size, wal.stat().st_mtime_ns) == before
     assert not [statement for statement, _ in seen if statement.startswith(("INSERT", "UPDATE"))]
