@@ -253,7 +253,7 @@ def list_asks(
     now = _now(at)
     where: list[Where] = []
     if state == "open":
-        where = [ASK_OPEN, ask.c.expires_at > now]
+        where = _open_at(now)
     elif state == "ended":
         where = [(ask.c.state != "open") | (ask.c.expires_at <= now)]
     if actor.job is not None:
@@ -262,11 +262,17 @@ def list_asks(
     return [ask_views.view(row, at=now) for row in _newest(conn, places, where, limit)]
 
 
+def _open_at(at: float) -> list[Where]:
+    return [ASK_OPEN, ask.c.expires_at > at]
+
+
 def needs(conn: Connection, actor: Actor, at: float, *, limit: int = AT_ONCE) -> list[Json]:
     """The open requests that this person may answer, newest first; none for agents and jobs."""
     if not actor.is_person:
         return []
-    found = list_asks(conn, actor, limit=limit, at=at)
+    named = ask.c.approvers.is_(None) | ask.c.approvers.contains(dumps(actor.id), autoescape=True)
+    rows = _newest(conn, sorted(actor.channels), [*_open_at(at), named], limit)
+    found = [ask_views.view(row, at=at) for row in rows]
     return [each for each in found if may_answer(actor, each)]
 
 
