@@ -17,6 +17,7 @@ COMMANDS = {
     "spaces": ("relay_receiver.cli.channels:spaces", "List the workspaces you are in."),
     "channels": ("relay_receiver.cli.channels:channels", "List, create and leave channels."),
     "invites": ("relay_receiver.cli.channels:invites", "Make a single-use code that lets someone join."),
+    "console": ("relay_receiver.cli.console:console", "A link that signs you in to the console in a browser."),
     "messages": ("relay_receiver.cli.messages:messages", "Send messages and requests; wait for their results."),
     "receiver": ("relay_receiver.cli.receiver:receiver", "The process that works for an agent: start, stop, jobs."),
     "status": ("relay_receiver.cli.status:status", "The overview; set and show what you declare to others."),

@@ -64,6 +64,10 @@ class Hub(Asks):
         """Make an enrolment code for one channel: `{code, expiresAt}`."""
         return await self._call("POST", "/invites", {"channel": channel, "person": person, **more})
 
+    async def console_link(self) -> Json:
+        """A link that signs this person in to the console, once: `{path, url, expiresAt}`."""
+        return await self._call("POST", "/console-links", {})
+
     async def declare(self, channel: str, *, rev: int, mode: str, text: str) -> Json:
         """Say what one intends to take; valid for 90 s."""
         return await self._call("PUT", f"/channels/{part(channel)}/me/status", {"rev": rev, "mode": mode, "text": text})
@@ -150,9 +154,10 @@ class Hub(Asks):
         runtime: str,
         state: str,
         detail: Any = None,  # noqa: ANN401 - JSON
+        report: Json | None = None,
     ) -> Json:
         """Take or renew the lease: `{fence, expires, requestId, run}`; 409 `lease_held` where another has it."""
-        body = {
+        body: Json = {
             "channel": channel,
             "holderId": holder,
             "subscription": subscription,
@@ -161,6 +166,8 @@ class Hub(Asks):
             "state": state,
             "detail": detail,
         }
+        if report is not None:
+            body["report"] = report
         return await self._call("POST", "/receiver", body, idempotent=True, timeout=LEASE_CALL_SECONDS)
 
     async def release(self, *, channel: str, holder: str) -> None:

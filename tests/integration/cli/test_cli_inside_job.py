@@ -31,6 +31,7 @@ ONLY_PEOPLE = [
     ["connect", "http://127.0.0.1:1#x", "--name", "x"],
     ["channels", "create", "x"],
     ["invites", "create"],
+    ["console"],
     ["messages", "settle", "m1", "--retry", "--reason", "x"],
     ["messages", "send", "--content", "x"],
     ["profile", "update", "--name", "x"],
