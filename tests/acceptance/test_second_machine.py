@@ -9,6 +9,7 @@ from support_world import World, until, world
 
 from relay_receiver.client import profiles
 from relay_receiver.receiver import verbs
+from relay_receiver.testing import trial_program
 from relay_receiver.wire.errors import RelayError
 
 
@@ -124,13 +125,14 @@ def test_stop_now_interrupts_tells_the_requester_and_leaves_no_process(tmp_path:
         verbs.stop(bob, now=True)
         assert w.stage(asked["id"]) == "failed"
         assert not Path(f"/proc/{pid}").exists() or _zombie(pid)
-        assert _processes_with(str(w.program)) == []
+        assert _processes_with(str(w.project)) == []
 
 
 def test_a_missing_program_keeps_the_order_and_is_shown(tmp_path: Path) -> None:
     with world(tmp_path) as w:
         runner = w.home.parent / "runner"
-        runner.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{w.program}"\n')
+        program = Path(trial_program.__file__).resolve()
+        runner.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{program}" "{w.project}"\n')
         runner.chmod(0o755)
         bob = w.agent("bob", argv=(str(runner),))
         verbs.start(bob)
