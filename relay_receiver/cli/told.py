@@ -83,7 +83,7 @@ def waits_on(now: Mapping[str, Any]) -> list[str]:
     for each in now.get("waitsOn") or ():
         people = "any person of the channel" if each.get("people") is None else ", ".join(each["people"]) or "nobody"
         until = f", until {each['expiresAt']}" if each.get("expiresAt") else ""
-        lines.append(f"waits on {people}{until}: {each.get('title')}: relay requests show {each.get('id')}")
+        lines.append(f"waits on {people}{until}: {each.get('title')}: relay requests show {each.get('request')}")
     return lines
 
 

@@ -1,27 +1,16 @@
 """How far a request has come, why it waits, and on whom: the `delivery` that its requester is shown."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection
 
-from relay_receiver.hub import members, message_views, reasons, receipts
-from relay_receiver.hub.prepared import Prepared
+from relay_receiver.hub import ask_views, members, message_views, reasons, receipts
 from relay_receiver.hub.store import Store
-from relay_receiver.hub.tables_people import ASK_OPEN, ask
-from relay_receiver.wire.message import iso
 from relay_receiver.wire.reason import Reason, because
 from relay_receiver.wire.stage import Stage
 
 Json = dict[str, Any]
-
-_asked = Prepared(
-    select(ask.c.id, ask.c.kind, ask.c.title, ask.c.approvers, ask.c.expires_at)
-    .where(ask.c.workspace == bindparam("place"), ASK_OPEN, ask.c.message == bindparam("wanted"))
-    .order_by(ask.c.expires_at)
-    .limit(20)
-)
 
 
 def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | None:
@@ -30,7 +19,7 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
     Returns:
         `{stage, since, detail, job, position, reason, nextTry, waitsOn}`: `position` counts what is before it while it
         waits in line; `reason` is the word for why it waits and `detail` the sentence; `waitsOn` are the requests to
-        people that the job waits for: `{id, kind, title, people, expiresAt}` each, `people` None for anybody.
+        people that the job waits for: `{request, kind, title, approvers, people, expiresAt}` each, `people` (names) None for anybody.
     """
     found = receipts.delivery(conn, message, at=at)
     if found is None:
@@ -38,7 +27,7 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
     told, row = found
     told = {**told, "nextTry": None, "waitsOn": []}
     if told["stage"] == Stage.WAITING:
-        waits = _waits_on(conn, row.workspace, message)
+        waits = _waits_on(conn, message, at=at)
         reason = because(Reason.PERSON, told["detail"] or _said(waits))
         return {**told, "reason": reason.reason, "detail": reason.detail, "waitsOn": waits}
     if told["stage"] not in receipts.WAITING_IN_LINE:
@@ -61,21 +50,15 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
     return {**told, "reason": reason.reason, "detail": reason.detail, "nextTry": reason.next_try}
 
 
-def _waits_on(conn: Connection, workspace: str, message: str) -> list[Json]:
+def _waits_on(conn: Connection, message: str, *, at: float) -> list[Json]:
     """The requests to people that the job of a message waits for."""
-    rows = _asked(conn, place=workspace, wanted=message).all()
-    approvers = [json.loads(row.approvers) if row.approvers else None for row in rows]
-    names = members.names(conn, {who for each in approvers for who in each or ()})
-    return [
-        {
-            "id": row.id,
-            "kind": row.kind,
-            "title": row.title,
-            "people": None if among is None else [names[who].name for who in among if who in names],
-            "expiresAt": iso(row.expires_at),
-        }
-        for row, among in zip(rows, approvers, strict=True)
-    ]
+    found = ask_views.waiting_on(conn, message, at=at)
+    names = members.names(conn, {who for each in found for who in each["approvers"] or ()})
+    return [{**each, "people": _names(each["approvers"], names)} for each in found]
+
+
+def _names(approvers: Sequence[str] | None, known: Mapping[str, Any]) -> list[str] | None:
+    return None if approvers is None else [known[who].name for who in approvers if who in known]
 
 
 def _said(waits: Sequence[Json]) -> str | None:

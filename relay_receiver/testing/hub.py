@@ -189,7 +189,7 @@ class FakeHub:
             for each in self.events
             if each["id"] > number
             and (not types or each["type"] in types)
-            and (channel is None or each["data"].get("message", {}).get("channel", channel) == channel)
+            and channel in {None, _channel_of(each, channel)}
         ]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -329,6 +329,14 @@ class FakeHub:
             number = self.head
             if not self.hold_cursors:
                 wire.text({"t": "cursor", "cursor": self.cursor()})
+
+
+def _channel_of(event: Mapping[str, Any], default: str | None) -> str | None:
+    """The channel that an event is in; the default where it names none."""
+    data = event["data"]
+    said = data.get("message") or data.get("request")
+    found = said.get("channel", default) if isinstance(said, dict) else data.get("channel", default)
+    return None if found is None else str(found)
 
 
 def _fine(_: Call) -> Answer:

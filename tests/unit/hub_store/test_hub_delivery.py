@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert
 from support_hubstore import Desk, desk
 
-from relay_receiver.hub import channels, delivery, messages, runs
+from relay_receiver.hub import channels, delivery, leases, messages, runs
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.live import Live
 from relay_receiver.hub.tables_people import ask
@@ -59,8 +59,6 @@ def test_a_receiver_that_never_was_is_stopped_or_went_away_is_offline_each_in_it
     clock.now += 31
     assert reason(hub, asked) == ("offline", "its receiver is not connected")
     hub.take("bob", "h")
-    from relay_receiver.hub import leases
-
     hub.store.write_now(leases._release, hub.store, hub.actor("bob"), hub.lab, "h", at=hub.now)
     assert reason(hub, asked) == ("offline", "its receiver is stopped")
 
@@ -127,9 +125,10 @@ def test_a_job_that_waits_names_the_request_and_the_people(hub: Desk) -> None:
     found = told(hub, asked)
     assert found["waitsOn"] == [
         {
-            "id": "ask_1",
+            "request": "ask_1",
             "kind": "input",
             "title": "Which one?",
+            "approvers": [pat],
             "people": ["pat"],
             "expiresAt": "1970-01-12T13:47:40.000Z",
         }
