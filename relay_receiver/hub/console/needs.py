@@ -1,25 +1,55 @@
-"""What needs a person: requests that this person may answer."""
+"""What needs a person: requests that this person may answer, and receivers that wait for somebody."""
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
+from relay_receiver.hub import asks, controls
 from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.console import reported
+from relay_receiver.hub.console.reported import Receiver
 from relay_receiver.hub.store import Store
-from relay_receiver.hub.tables_people import ASK_OPEN, ask
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Needs:
+    """Everything that waits for one person."""
+
+    requests: list[Json]
+    receivers: list[Receiver]
+    """Those with something unknown, paused or broken."""
+    decided: dict[tuple[str, str], list[Json]]
+    """What people decided about a receiver, by channel and agent, and it has not told of yet."""
+
+    @property
+    def count(self) -> int:
+        """How many things they are."""
+        return len(self.requests) + len(self.receivers)
+
+
+def of(conn: Connection, store: Store, person: Actor) -> Needs:
+    """What needs this person now."""
+    waiting = [each for each in reported.receivers(conn, store, person) if each.needs_person]
+    return Needs(
+        requests=asks.needs(conn, person, time.time()),
+        receivers=waiting,
+        decided=decided(conn, person) if waiting else {},
+    )
+
+
+def decided(conn: Connection, person: Actor) -> dict[tuple[str, str], list[Json]]:
+    """Decisions that wait for their receivers, by channel and agent."""
+    found: dict[tuple[str, str], list[Json]] = {}
+    for each in controls.list_controls(conn, person, waiting=True):
+        found.setdefault((each["channel"], each["agent"]), []).append(each)
+    return found
 
 
 def count(conn: Connection, store: Store, person: Actor) -> int:
     """How many things need this person now."""
-    _ = store
-    wanted = (
-        select(func.count())
-        .select_from(ask)
-        .where(
-            ask.c.workspace == person.workspace,
-            ASK_OPEN,
-            ask.c.expires_at > time.time(),
-            ask.c.channel.in_(person.channels),
-        )
-    )
-    return int(conn.execute(wanted).scalar_one())
+    waiting = sum(each.needs_person for each in reported.receivers(conn, store, person))
+    return waiting + len(asks.needs(conn, person, time.time()))

@@ -7,6 +7,8 @@ SAID = {
     "signed-in": "You are signed in.",
     "signed-out": "You are signed out.",
     "saved": "Saved.",
+    "answered": "Answered.",
+    "decided": "Decided; its receiver is told.",
 }
 
 

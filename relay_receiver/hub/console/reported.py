@@ -1,0 +1,179 @@
+"""What a receiver reports of itself, as pages show it. An agent's machine sent it: nothing of it is taken on trust."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from relay_receiver.hub import leases, members
+from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.store import Store
+from relay_receiver.wire.action import visible
+
+Json = Mapping[str, Any]
+_ASKED = "approval"
+"""What a receiver needs that is a request to people already."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InHand:
+    """The job in hand."""
+
+    id: str
+    message: str | None
+    state: str
+    attempt: int | None
+    started_at: str | None
+    last_activity: str | None
+    note: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unknown:
+    """A job whose outcome no program can know, with what there is to see of it."""
+
+    job: str
+    message: str | None
+    attempt: int | None
+    why: str | None
+    text: str | None
+    """What the agent had said, a suggestion for what to post."""
+    sheet: str
+    """Everything that was reported of it, to be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Receiver:
+    """One receiver of a channel."""
+
+    channel: str
+    agent: str
+    name: str
+    state: str
+    detail: str | None
+    adapter: str | None = None
+    wake: str | None = None
+    transport: str | None = None
+    transport_why: str | None = None
+    lease: str | None = None
+    queued: int = 0
+    received: int = 0
+    chain_count: int | None = None
+    chain_limit: int | None = None
+    paused: bool = False
+    job: InHand | None = None
+    unknown: Unknown | None = None
+    needs: tuple[str, ...] = ()
+    """What a person has to see to, in a word each."""
+    last_error: str | None = None
+    proves: str | None = None
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether somebody has to decide or mend something."""
+        return self.unknown is not None or self.paused or bool(self.needs)
+
+
+def receivers(conn: Connection, store: Store, person: Actor) -> list[Receiver]:
+    """The receivers in a person's channels, by channel and name."""
+    found: list[Receiver] = []
+    for place in sorted(person.channels):
+        seen = leases.of_channel(conn, store, place, person=True)
+        named = members.names(conn, seen)
+        found += sorted((_read(place, who, named[who].name, seen[who]) for who in seen), key=lambda each: each.name)
+    return found
+
+
+def _read(channel: str, agent: str, name: str, seen: Json) -> Receiver:
+    report = _object(seen.get("report"))
+    transport, queue, chain = (_object(report.get(each)) for each in ("transport", "queue", "chain"))
+    return Receiver(
+        channel=channel,
+        agent=agent,
+        name=name,
+        state=_text(seen.get("state")) or "silent",
+        detail=_text(seen.get("detail")),
+        adapter=_text(report.get("adapter")),
+        wake=_text(report.get("wake")),
+        transport=_text(transport.get("name")),
+        transport_why=_text(transport.get("why")),
+        lease=_text(report.get("lease")),
+        queued=_number(queue.get("queued")) or 0,
+        received=_number(queue.get("received")) or 0,
+        chain_count=_number(chain.get("count")),
+        chain_limit=_number(chain.get("limit")),
+        paused=chain.get("paused") is True,
+        job=_in_hand(_object(report.get("job"))),
+        unknown=_unknown(_object(report.get("unknown"))),
+        needs=tuple(_needs(report.get("needs"))),
+        last_error=_text(report.get("lastError")),
+        proves=_text(_object(report.get("proves")).get("note")),
+    )
+
+
+def _in_hand(job: Json) -> InHand | None:
+    wanted = _text(job.get("id"))
+    if wanted is None:
+        return None
+    return InHand(
+        id=wanted,
+        message=_text(job.get("message")),
+        state=_text(job.get("state")) or "running",
+        attempt=_number(job.get("attempt")),
+        started_at=_text(job.get("startedAt")),
+        last_activity=_text(job.get("lastActivity")),
+        note=_text(job.get("note")),
+    )
+
+
+def _unknown(sheet: Json) -> Unknown | None:
+    job = _text(sheet.get("job"))
+    if job is None:
+        return None
+    rest = {name: value for name, value in sheet.items() if name not in {"job", "message", "attempt"}}
+    return Unknown(
+        job=job,
+        message=_text(sheet.get("message")),
+        attempt=_number(sheet.get("attempt")),
+        why=_text(sheet.get("why")) or _text(sheet.get("error")),
+        text=_text(sheet.get("text")),
+        sheet="\n".join(_lines(rest)),
+    )
+
+
+def _lines(value: Any, indent: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
+    """A sheet as lines that read well: names before values, what is nested below them."""
+    entries = value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
+    for name, each in entries:
+        label = "-" if name is None else f"{visible(str(name))}:"
+        if each is None or each in ("", [], {}):
+            continue
+        if isinstance(each, str) and "\n" in each.strip():
+            yield f"{indent}{label}"
+            yield from (f"{indent}  {line}" for line in visible(each).strip().split("\n"))
+        elif isinstance(each, Mapping | list):
+            yield f"{indent}{label}"
+            yield from _lines(each, f"{indent}  ")
+        else:
+            yield f"{indent}{label} {visible(each.strip()) if isinstance(each, str) else json.dumps(each)}"
+
+
+def _needs(given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    for each in given if isinstance(given, list) else ():
+        what = _text(_object(each).get("what"))
+        if what is not None and what not in {_ASKED, "unknown", "paused"}:
+            yield _text(_object(each).get("why")) or what
+
+
+def _object(value: Any) -> Json:  # noqa: ANN401 - JSON
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
+    return visible(value) if isinstance(value, str) and value.strip() else None
+
+
+def _number(value: Any) -> int | None:  # noqa: ANN401 - JSON
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
