@@ -4,7 +4,9 @@ import datetime as dt
 
 from markupsafe import Markup
 
-from relay_receiver.jobs.text import clean_name, visible
+from relay_receiver.hub.console.markdown import markdown
+from relay_receiver.jobs.text import clean_name
+from relay_receiver.wire.action import visible
 from relay_receiver.wire.message import iso, seconds
 
 _SIZES = ((1024 * 1024, "MB"), (1024, "kB"))
@@ -16,6 +18,14 @@ def moment(value: str | float) -> Markup:
     shown = dt.datetime.fromtimestamp(at, tz=dt.UTC)
     text = shown.strftime("%-d %b %Y, %H:%M UTC")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(at), text, text)
+
+
+def when(value: str) -> Markup | str:
+    """A time that a receiver reported: as `moment`, or as it is where it is none."""
+    try:
+        return moment(value)
+    except (ValueError, OverflowError):
+        return value
 
 
 def size(value: int) -> str:
@@ -32,5 +42,13 @@ def initials(name: str) -> str:
     return "".join(word[0] for word in words[:2]).upper() or "?"
 
 
-FILTERS = {"moment": moment, "size": size, "initials": initials, "name": clean_name, "visible": visible}
+FILTERS = {
+    "moment": moment,
+    "when": when,
+    "size": size,
+    "initials": initials,
+    "name": clean_name,
+    "visible": visible,
+    "markdown": markdown,
+}
 """In templates: `{{ member.name | name }}` for every name that somebody chose."""
