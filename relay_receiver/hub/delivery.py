@@ -18,8 +18,9 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
 
     Returns:
         `{stage, since, detail, job, position, reason, nextTry, waitsOn}`: `position` counts what is before it while it
-        waits in line; `reason` is the word for why it waits and `detail` the sentence; `waitsOn` are the requests to
-        people that the job waits for: `{request, kind, title, approvers, people, expiresAt}` each, `people` (names) None for anybody.
+        waits in line; `reason` is the word for why it waits and `detail` the sentence; `waitsOn` are the requests
+        to people that the job waits for: `{request, kind, title, approvers, people, expiresAt}` each, `people`
+        their names, None for anybody.
     """
     found = receipts.delivery(conn, message, at=at)
     if found is None:
