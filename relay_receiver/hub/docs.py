@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, insert, or_, select, update
+from sqlalchemy import Connection, Row, RowMapping, and_, insert, or_, select, update
 
 from relay_receiver.hub import channels, events, ids, members
 from relay_receiver.hub.auth import Actor
@@ -235,7 +235,7 @@ def _views(conn: Connection, rows: Sequence[DocRow]) -> list[Json]:
     return [_view(row._mapping, people) for row in rows]  # noqa: SLF001 - Core's own API
 
 
-def _view(row: Mapping[str, Any], people: Mapping[str, Any]) -> Json:
+def _view(row: Mapping[str, Any] | RowMapping, people: Mapping[str, Any]) -> Json:
     return {
         "id": row["id"],
         "channel": row["channel"],

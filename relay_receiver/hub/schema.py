@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 import relay_receiver
-from relay_receiver.hub.tables_people import metadata
+from relay_receiver.hub.tables_search import INDEX, metadata
 from relay_receiver.wire.errors import RelayError
 
 HEAD = "0002"
@@ -30,6 +30,7 @@ def version(conn: Connection) -> str | None:
 def create(conn: Connection) -> None:
     """Make the whole of the newest schema in the current transaction."""
     metadata.create_all(conn)
+    conn.execute(text(INDEX))
     conn.execute(
         text(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "

@@ -219,3 +219,45 @@ def upgrade() -> None:
     )
     op.create_index("ix_ask_channel", "ask", ["channel", "created_at"], unique=False)
     op.add_column("receiver", sa.Column("report", sa.Text(), nullable=True))
+    op.create_table(
+        "search_item",
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("channel", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("ref", sa.Text(), nullable=False),
+        sa.Column("words", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_search_item")),
+    )
+    op.create_index(
+        "ix_search_item_ref",
+        "search_item",
+        ["kind", "ref"],
+        unique=True,
+        sqlite_where=sa.text("kind <> 'message'"),
+        postgresql_where=sa.text("kind <> 'message'"),
+    )
+    op.create_table(
+        "search_scope",
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("ref", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_search_scope")),
+        sa.UniqueConstraint("ref", name=op.f("uq_search_scope_ref")),
+    )
+    op.create_table(
+        "search_word",
+        sa.Column("scope", sa.Integer(), nullable=False),
+        sa.Column("word", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("scope", "word", name=op.f("pk_search_word")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "search_place",
+        sa.Column("workspace", sa.Text(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("workspace", name=op.f("pk_search_place")),
+    )
+    # The hub puts into it whatever it does not have yet: messages of before too.
+    op.execute(
+        "CREATE VIRTUAL TABLE search USING fts5(here, everywhere, content='', columnsize=0, "
+        "tokenize=\"ascii tokenchars ':'\")"
+    )

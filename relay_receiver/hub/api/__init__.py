@@ -12,6 +12,7 @@ from relay_receiver.hub.api import (
     enrolment,
     messages,
     receiver,
+    search,
     state,
     tasks,
 )
@@ -28,4 +29,5 @@ routes: list[Route] = [
     *controls.routes,
     *docs.routes,
     *tasks.routes,
+    *search.routes,
 ]
