@@ -20,7 +20,7 @@ def measure(*, quick: bool) -> list[Figure]:
     count = 60 if quick else 200
     with world() as made:
         target = made.agent("bob")
-        asyncio.run(_ask(profiles.load("bob").agent, made.channel, count))
+        asyncio.run(ask(profiles.load("bob").agent, made.channel, count))
         made.requests()
         receiver = made.start(target)
         assert made.hub is not None
@@ -79,7 +79,7 @@ def measure(*, quick: bool) -> list[Figure]:
     return figures
 
 
-async def _ask(agent: str, channel: str, count: int) -> None:
+async def ask(agent: str, channel: str, count: int) -> None:
     from relay_receiver.client.rest import Rest
 
     owner = profiles.load("owner")

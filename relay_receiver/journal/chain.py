@@ -9,6 +9,9 @@ from relay_receiver.journal.tables import OPEN_JOB, QUEUED_JOB, binding, chain_b
 
 _LIMIT_AND_COUNT = select(binding.c.chain_limit, binding.c.chain_count)
 _BASES = select(chain_base.c.root, chain_base.c.base)
+BASES = 1000
+"""Chains that wait nowhere here of which it is remembered from where they count."""
+
 _BASE = _BASES.where(chain_base.c.root == bindparam("chain"))
 _COUNT = update(binding).values(chain_count=binding.c.chain_count + 1)
 _RESET = update(binding).where(binding.c.chain_count != 0).values(chain_count=0)
@@ -71,6 +74,9 @@ def resume(conn: Connection, *, at: float, who: str) -> None:
 
 
 def prune(conn: Connection, *, before: float) -> int:
-    """Forget the bases of chains that wait nowhere here and are older than `before`; how many were forgotten."""
+    """Forget the bases of chains that wait nowhere here, older than `before` or not among the newest; how many went."""
+    ordered = select(chain_base.c.at).order_by(chain_base.c.at.desc())
+    beyond = conn.execute(ordered.offset(BASES).limit(1)).scalar_one_or_none()
+    before = before if beyond is None else max(before, beyond)
     waiting = select(job.c.root).where(text(OPEN_JOB), job.c.by_agent)
     return conn.execute(delete(chain_base).where(chain_base.c.at <= before, chain_base.c.root.not_in(waiting))).rowcount

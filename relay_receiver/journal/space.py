@@ -8,6 +8,11 @@ GIVE_BACK_PAGES = 512
 """Pages in one call: the WAL grows by at most as much."""
 
 
+def whole_bytes(conn: Connection) -> int:
+    """What the file takes on the disk, in bytes."""
+    return _pragma(conn, "page_count") * _pragma(conn, "page_size")
+
+
 def used_bytes(conn: Connection) -> int:
     """What the journal's rows and indexes take on the disk, in bytes; pages that pruning freed are not counted."""
     return (_pragma(conn, "page_count") - _pragma(conn, "freelist_count")) * _pragma(conn, "page_size")

@@ -110,6 +110,7 @@ chain_base = Table(
 
 message = Table(
     "message",
+    Index("ix_chain_base_at", "at"),
     metadata,
     Column("id", Text, primary_key=True),
     Column("event", Integer, nullable=False),

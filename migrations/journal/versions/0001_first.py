@@ -66,6 +66,7 @@ def upgrade() -> None:
         "message",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("event", sa.Integer(), nullable=False),
+    op.create_index("ix_chain_base_at", "chain_base", ["at"], unique=False)
         sa.Column("channel", sa.Text(), nullable=False),
         sa.Column("author", sa.Text(), nullable=False),
         sa.Column("author_name", sa.Text(), nullable=False),
