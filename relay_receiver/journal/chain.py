@@ -7,11 +7,11 @@ from relay_receiver.jobs.chain import Chain, bases_after_resume
 from relay_receiver.journal import history
 from relay_receiver.journal.tables import OPEN_JOB, QUEUED_JOB, binding, chain_base, job
 
-_LIMIT_AND_COUNT = select(binding.c.chain_limit, binding.c.chain_count)
-_BASES = select(chain_base.c.root, chain_base.c.base)
 BASES = 1000
 """Chains that wait nowhere here of which it is remembered from where they count."""
 
+_LIMIT_AND_COUNT = select(binding.c.chain_limit, binding.c.chain_count)
+_BASES = select(chain_base.c.root, chain_base.c.base)
 _BASE = _BASES.where(chain_base.c.root == bindparam("chain"))
 _COUNT = update(binding).values(chain_count=binding.c.chain_count + 1)
 _RESET = update(binding).where(binding.c.chain_count != 0).values(chain_count=0)

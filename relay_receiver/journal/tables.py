@@ -105,12 +105,12 @@ chain_base = Table(
     Column("root", Text, primary_key=True),
     Column("base", Integer, nullable=False),
     Column("at", REAL, nullable=False),
+    Index("ix_chain_base_at", "at"),
 )
 """From which hop this journal counts a chain, where a person let it go on."""
 
 message = Table(
     "message",
-    Index("ix_chain_base_at", "at"),
     metadata,
     Column("id", Text, primary_key=True),
     Column("event", Integer, nullable=False),

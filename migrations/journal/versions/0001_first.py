@@ -62,11 +62,11 @@ def upgrade() -> None:
         sa.Column("at", sa.REAL(), nullable=False),
         sa.PrimaryKeyConstraint("root", name="pk_chain_base"),
     )
+    op.create_index("ix_chain_base_at", "chain_base", ["at"], unique=False)
     op.create_table(
         "message",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("event", sa.Integer(), nullable=False),
-    op.create_index("ix_chain_base_at", "chain_base", ["at"], unique=False)
         sa.Column("channel", sa.Text(), nullable=False),
         sa.Column("author", sa.Text(), nullable=False),
         sa.Column("author_name", sa.Text(), nullable=False),
