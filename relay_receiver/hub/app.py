@@ -40,13 +40,14 @@ class App:
         self.feed = Feed(ring_events=options.ring_events, queue_events=options.queue_events)
         self.state.feed = self.feed
         credentials = Credentials(store)
+        self.state.updates = Updates(store, self.feed, credentials.actor)
         self.sockets = Sockets(credentials.actor)
         subscriptions = Subscriptions(store)
         shared = Shared(store=store, feed=self.feed, sockets=self.sockets, subscriptions=subscriptions, options=options)
         self.routes = [
             *api.routes,
             *OneAsk(self.feed, credentials.actor).routes,
-            *Updates(store, self.feed, credentials.actor).routes,
+            *self.state.updates.routes,
             *subscriptions.routes,
         ]
         """All HTTP routes, relative to the base path."""

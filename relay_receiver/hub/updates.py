@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -30,6 +30,8 @@ HELD_POLLS = 64
 STALE_EVENTS = 500
 """An empty batch repeats its cursor, unless so many events went by: it would grow too old."""
 TYPES = 32
+
+Again = Callable[[], Actor | None]
 TYPES_OF_JOBS = frozenset(
     {
         "message.created",
@@ -79,12 +81,24 @@ class Updates:
 
     async def get(self, request: Request) -> Response:
         """Hold the request until there are events for its reader, or the time is up."""
-        actor: Actor = request.state.actor
+        token = bearer(request.scope)
+        events, cursor = await self.hold(request, request.state.actor, lambda: self._find(token))
+        return Raw(f'{{"cursor":"{cursor}","events":[{",".join(each.text for each in events)}]}}')
+
+    async def hold(self, request: Request, actor: Actor, again: Again) -> tuple[list[Published], str]:
+        """The events for a reader once there are any, or none once the time is up; and where it goes on.
+
+        Args:
+            again: who reads, looked up after the wait; None where the credential ended meanwhile.
+
+        Raises:
+            Refusal: 401, 404, 409 `cursor_expired` or `diverged`, 422, 429.
+        """
         least, most = POLL_SECONDS
         wait = query_integer(request, "wait", most=3600)
         wait = 25 if wait is None else max(least, min(most, wait))
         asked = _Asked(
-            token=bearer(request.scope),
+            again=again,
             channel=query_text(request, "channel"),
             types=_types(query_text(request, "types", most=2048)),
             cursor=query_text(request, "cursor"),
@@ -104,24 +118,24 @@ class Updates:
             if not self._held[actor.id]:
                 del self._held[actor.id]
 
-    async def _answer(self, reader: Reader, asked: "_Asked", receive: Receive) -> Response:
+    async def _answer(self, reader: Reader, asked: "_Asked", receive: Receive) -> tuple[list[Published], str]:
         # The reader is open already: what is committed from here on waits in it, whatever is read meanwhile.
         given = asked.cursor
         start = self._store.read_now(head, reader.workspace) if given is None else position.parse(given)
         page = self._stored(reader.workspace, start, reader.filter)
         if page.events:
-            return _batch(page.events, str(page.cursor))
+            return page.events, str(page.cursor)
         await held(reader, asked.wait, receive)
         wanted = self._wanted_now(asked)
         if wanted != reader.filter or reader.ended:
             # It may see other channels now than those it waited for, or more came than was kept for it.
             page = self._stored(reader.workspace, start, wanted)
-            return _batch(page.events, str(page.cursor if page.events else given or start))
+            return page.events, str(page.cursor if page.events else given or start)
         events = [each for each in reader.take() if each.number > page.cursor.number]
         if events:
-            return _batch(events, events[-1].cursor)
+            return events, events[-1].cursor
         stale = page.cursor.number - start.number > STALE_EVENTS
-        return _batch([], str(page.cursor if stale else given or start))
+        return [], str(page.cursor if stale else given or start)
 
     def _stored(self, workspace: str, start: Cursor, wanted: Filter) -> Page:
         page = position.page_after(self._store, self._feed, workspace, start, wanted)
@@ -135,7 +149,7 @@ class Updates:
         Raises:
             Refusal: 401, 404, the credential or the membership ended meanwhile.
         """
-        actor = self._find(asked.token)
+        actor = asked.again()
         if actor is None:
             raise unauthorized()
         return wanted_by(actor, asked.channel, asked.types)
@@ -145,16 +159,11 @@ class Updates:
 class _Asked:
     """A poll as it was asked."""
 
-    token: str
+    again: Again
     channel: str | None
     types: list[str] | None
     cursor: str | None
     wait: float
-
-
-def _batch(events: list[Published], cursor: str) -> Response:
-    body = f'{{"cursor":"{cursor}","events":[{",".join(each.text for each in events)}]}}'
-    return Raw(body)
 
 
 async def held(reader: Reader, wait: float, receive: Receive) -> None:

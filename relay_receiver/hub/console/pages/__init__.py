@@ -7,7 +7,7 @@ does what it does through the same store functions as the API, and answers with 
 from starlette.routing import Route
 
 from relay_receiver.hub.console import assets
-from relay_receiver.hub.console.pages import channel, needs, overview, receivers, requests, sign_in
+from relay_receiver.hub.console.pages import channel, needs, overview, receivers, requests, sign_in, updates
 
 PUBLIC = frozenset({"/sign-in", "/static/{name}", "/favicon.ico"})
 """Routes for which nobody is signed in."""
@@ -18,6 +18,7 @@ routes: list[Route] = [
     *overview.routes,
     *channel.routes,
     *needs.routes,
+    *updates.routes,
     *requests.routes,
     *receivers.routes,
 ]
