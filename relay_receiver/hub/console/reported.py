@@ -150,14 +150,25 @@ def _lines(value: Any, indent: str = "") -> Iterator[str]:  # noqa: ANN401 - JSO
         label = "-" if name is None else f"{visible(str(name))}:"
         if each is None or each in ("", [], {}):
             continue
-        if isinstance(each, str) and "\n" in each.strip():
+        if (short := _short(each)) is not None:
+            yield f"{indent}{label} {short}"
+        elif isinstance(each, str):
             yield f"{indent}{label}"
             yield from (f"{indent}  {line}" for line in visible(each).strip().split("\n"))
-        elif isinstance(each, Mapping | list):
+        else:
             yield f"{indent}{label}"
             yield from _lines(each, f"{indent}  ")
-        else:
-            yield f"{indent}{label} {visible(each.strip()) if isinstance(each, str) else json.dumps(each)}"
+
+
+def _short(value: Any) -> str | None:  # noqa: ANN401 - JSON
+    """A value, or a flat object, that fits on one line; None where it does not."""
+    if isinstance(value, str):
+        return None if "\n" in value.strip() else visible(value.strip())
+    if isinstance(value, Mapping):
+        words = {name: _short(each) for name, each in value.items() if each not in (None, "", [], {})}
+        flat = not any(isinstance(each, Mapping | list) for each in value.values()) and None not in words.values()
+        return ", ".join(f"{visible(str(name))} {said}" for name, said in words.items()) if flat else None
+    return None if isinstance(value, list) else json.dumps(value)
 
 
 def _needs(given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON

@@ -7,7 +7,19 @@ does what it does through the same store functions as the API, and answers with 
 from starlette.routing import Route
 
 from relay_receiver.hub.console import assets
-from relay_receiver.hub.console.pages import channel, needs, overview, receivers, requests, sign_in, updates
+from relay_receiver.hub.console.pages import (
+    channel,
+    docs,
+    members,
+    needs,
+    overview,
+    receivers,
+    requests,
+    search,
+    sign_in,
+    tasks,
+    updates,
+)
 
 PUBLIC = frozenset({"/sign-in", "/static/{name}", "/favicon.ico"})
 """Routes for which nobody is signed in."""
@@ -21,4 +33,8 @@ routes: list[Route] = [
     *updates.routes,
     *requests.routes,
     *receivers.routes,
+    *members.routes,
+    *docs.routes,
+    *tasks.routes,
+    *search.routes,
 ]
