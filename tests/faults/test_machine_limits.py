@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from support_parts import Bench, message
+from support_time import ENDLESS
 from support_world import World, until, world
 
 from relay_receiver.adapters.base import Refused, Scope
 from relay_receiver.client.errors import HubError
+from relay_receiver.processes.tree import gone
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 from relay_receiver.wire.message import iso
@@ -89,6 +91,30 @@ def test_silence_is_shown_as_a_stall_and_the_ceiling_ends_it(place: tuple[World,
         assert "limit" in w.results(asked["id"])[0]["content"]
     finally:
         verbs.settings(bob, stall=900.0, ceiling=3600.0)
+
+
+def test_a_program_that_answers_and_does_not_exit_runs_into_its_limit_and_its_answer_is_kept(
+    place: tuple[World, Target], tmp_path: Path
+) -> None:
+    w, bob = place
+    verbs.stop(bob)
+    argv = ("/bin/sh", "-c", f"""echo '{{"text": "half done"}}'; echo $$ > {tmp_path}/stays; exec sleep {ENDLESS}""")
+    before = verbs.status(bob)["argv"]
+    w.bind("bob", argv=argv)
+    try:
+        verbs.start(bob)
+        asked = w.ask(bob, "task=any")
+        w.until_stage(asked["id"], "running")
+        pid = int(until(lambda: (tmp_path / "stays").exists() and (tmp_path / "stays").read_text(), what="the program"))
+        verbs.settings(bob, ceiling=0.5)
+        w.until_stage(asked["id"], "failed")
+        assert "limit" in w.results(asked["id"])[0]["content"]
+        assert "half done" in w.results(asked["id"])[0]["content"]
+        assert gone(pid)
+    finally:
+        verbs.settings(bob, ceiling=3600.0)
+        verbs.stop(bob, now=True)
+        w.bind("bob", argv=tuple(before))
 
 
 def test_stop_now_ends_the_job_and_tells_it_before_the_process_is_gone(place: tuple[World, Target]) -> None:

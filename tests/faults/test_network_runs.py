@@ -119,6 +119,17 @@ def test_each_fault_at_lease_feed_and_acknowledgement_leaves_one_start_and_one_a
     assert {"POST /receiver", "GET /ws", "GET /updates"} <= {call.name for call in proxy.hit}
 
 
+def test_answers_that_come_in_pieces_are_read_whole(place: tuple[World, Proxy, Target]) -> None:
+    w, proxy, bob = place
+    verbs.stop(bob)
+    proxy.arm(lambda call: Answer(404) if call.name == "GET /ws" else Slow())
+    verbs.start(bob)
+    answered_once(w, bob, [w.ask(bob, "task=one"), w.ask(bob, "task=two")])
+    assert {"POST /receiver", "GET /updates", "POST /receiver/run begin", "POST /messages"} <= {
+        call.name for call in proxy.hit
+    }
+
+
 @pytest.mark.parametrize("frame", ["event", "cursor"])
 def test_a_socket_cut_in_the_middle_of_a_batch_loses_nothing(place: tuple[World, Proxy, Target], frame: str) -> None:
     w, proxy, bob = place
