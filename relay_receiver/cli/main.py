@@ -19,6 +19,7 @@ COMMANDS = {
     "invites": ("relay_receiver.cli.channels:invites", "Make a single-use code that lets someone join."),
     "console": ("relay_receiver.cli.console:console", "A link that signs you in to the console in a browser."),
     "messages": ("relay_receiver.cli.messages:messages", "Send messages and requests; wait for their results."),
+    "requests": ("relay_receiver.cli.requests:requests", "What agents ask of people: list, show, respond, ask."),
     "receiver": ("relay_receiver.cli.receiver:receiver", "The process that works for an agent: start, stop, jobs."),
     "status": ("relay_receiver.cli.status:status", "The overview; set and show what you declare to others."),
     "whoami": ("relay_receiver.cli.profile:whoami", "Who you are here, and where."),

@@ -131,6 +131,13 @@ _HINTS = {
     "name_taken": "relay channels list",
     "stale_rev": "Type it again.",
     "ended": "relay messages list",
+    "person_needed": "Answer as a person: --profile NAME; relay profile list shows whose each is.",
+    "not_approver": "relay requests list",
+    "request_answered": "relay requests list",
+    "request_applied": "relay requests list",
+    "request_expired": "relay requests list",
+    "request_superseded": "relay requests list",
+    "too_many_open": "relay requests list",
 }
 _HINTS_BY_STATUS = {
     422: "Change what it names, then type it again; --help says what is taken.",

@@ -33,7 +33,7 @@ from relay_receiver.hub.tables_people import ASK_KINDS
 from relay_receiver.hub.updates import HELD_POLLS, held
 from relay_receiver.wire import limits
 
-TITLE_CHARS = 512
+TITLE_CHARS = 1024
 LABEL_CHARS = 512
 OPTIONS = 64
 APPROVERS = 64

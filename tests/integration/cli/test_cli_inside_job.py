@@ -34,6 +34,8 @@ ONLY_PEOPLE = [
     ["console"],
     ["messages", "settle", "m1", "--retry", "--reason", "x"],
     ["messages", "send", "--content", "x"],
+    ["requests", "respond", "r1", "--accept"],
+    ["requests", "ask", "--title", "x"],
     ["profile", "update", "--name", "x"],
 ]
 
