@@ -14,7 +14,7 @@ from relay_receiver.hub.tables_people import ask, doc, task
 from relay_receiver.hub.tables_search import search_item, search_place, search_scope
 from relay_receiver.wire.words import words
 
-BATCH_EVENTS = 256
+BATCH_EVENTS = 128
 BATCH_CHARS = 256 * 1024
 """What one write puts into the index at the most: it keeps others waiting for some milliseconds."""
 REQUEST_CREATED = "request.created"
@@ -102,7 +102,7 @@ def _put(conn: Connection, of: str, items: Iterable[Item]) -> None:
     everywhere = _scope_of(conn, of)
     scopes: dict[str, int] = {}
     rows, index = [], []
-    known: set[tuple[int, str]] = set()
+    known: dict[int, set[str]] = {}
     for item in items:
         here = scopes.get(item.channel) or scopes.setdefault(item.channel, _scope_of(conn, item.channel))
         said = words(item.text)
@@ -113,10 +113,12 @@ def _put(conn: Connection, of: str, items: Iterable[Item]) -> None:
         number += 1
         rows.append((number, item.channel, item.kind, item.ref, kept))
         index.append((number, _terms(here, said), _terms(everywhere, said)))
-        known.update((scope, word) for word in set(said) for scope in (here, everywhere))
+        known.setdefault(here, set()).update(said)
+    known[everywhere] = set().union(*known.values())
+    pairs = [(scope, word) for scope, some in known.items() for word in sorted(some)]
     driver.executemany("INSERT INTO search_item (number, channel, kind, ref, words) VALUES (?, ?, ?, ?, ?)", rows)
     driver.executemany("INSERT INTO search (rowid, here, everywhere) VALUES (?, ?, ?)", index)
-    driver.executemany("INSERT OR IGNORE INTO search_word (scope, word) VALUES (?, ?)", sorted(known))
+    driver.executemany("INSERT OR IGNORE INTO search_word (scope, word) VALUES (?, ?)", pairs)
 
 
 def _terms(scope: int, said: list[str]) -> str:
