@@ -3,16 +3,21 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from relay_receiver.cli import needs, told
 from relay_receiver.cli.acting import Actor, actor, of, profile
 from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import DURATION, Command, Group, channel_option
 from relay_receiver.cli.output import as_json, emit, table, write_json
 from relay_receiver.jobs.text import visible
+from relay_receiver.wire.errors import RelayError
+
+TYPES = ("message.created", "message.stage", "receiver.updated", "request.created", "request.updated")
+"""Events that `watch` shows: what is said, how far it is, and what is in the way."""
 
 if TYPE_CHECKING:
     from relay_receiver.client.hub import Hub
@@ -54,9 +59,24 @@ def ack(subscription: str, cursor: str) -> None:
 @click.command(cls=Command)
 @channel_option
 @click.option("--seconds", type=DURATION, metavar="N", help="End after this time.")
-def watch(channel: str | None, seconds: float | None) -> None:
-    """Follow a channel's feed in the foreground: in JSON, one event a line."""
-    asyncio.run(_watch(actor(), channel, seconds))
+@click.option("--needs-me", is_flag=True, help="Ring, and show only what needs you, in all your channels.")
+def watch(channel: str | None, seconds: float | None, needs_me: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """Follow a channel's feed in the foreground: in JSON, one event a line.
+
+    With --needs-me: what waits for you in any of your channels, with a bell and the line to type, once as it comes up.
+    """
+    if not needs_me:
+        asyncio.run(_watch(actor(), channel, seconds))
+        return
+    if channel is not None:
+        raise RelayError("--needs-me looks at all your channels.", code="usage", hint="Leave --channel out.")
+    asyncio.run(_for(seconds, needs.watch(needs.of_person(profile()))))
+
+
+async def _for(seconds: float | None, what: Coroutine[Any, Any, None]) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await what
 
 
 async def _watch(who: Actor, channel: str | None, seconds: float | None) -> None:
@@ -64,7 +84,7 @@ async def _watch(who: Actor, channel: str | None, seconds: float | None) -> None
         from relay_receiver.client.feed import Batch, Feed
 
         where, _ = await place(who, hub, channel)
-        feed = Feed(hub, channel=where, types=("message.created", "message.stage"), cursor=None)
+        feed = Feed(hub, channel=where, types=TYPES, cursor=None)
         try:
             async for item in feed.items():
                 if isinstance(item, Batch):
@@ -73,20 +93,29 @@ async def _watch(who: Actor, channel: str | None, seconds: float | None) -> None
         finally:
             await feed.close()
 
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await who.converse(listen)
+    await _for(seconds, who.converse(listen))
 
 
 def _show(event: Mapping[str, Any]) -> None:
     if as_json():
         write_json(event, sys.stdout)
         return
-    data = event.get("data") or {}
-    message = data.get("message")
-    if isinstance(message, Mapping):
-        line = f"{message['author']['name']} ({message['kind']}): {message['content']}"
-    else:
-        line = " ".join([str(event["type"]), *(str(value) for value in data.values() if isinstance(value, str))])
-    sys.stdout.write(visible(line) + "\n")
+    sys.stdout.write(visible(line(event)) + "\n")
     sys.stdout.flush()
+
+
+def line(event: Mapping[str, Any]) -> str:
+    """An event on one line, for people."""
+    kind, data = str(event.get("type")), event.get("data") or {}
+    message, asked = data.get("message"), data.get("request")
+    if isinstance(message, Mapping):
+        return f"{message['author']['name']} ({message['kind']}): {message['content']}"
+    if isinstance(asked, Mapping):
+        who = (asked.get("author") or {}).get("name")
+        return f"{kind} {asked.get('id')} {asked.get('state')}: {asked.get('kind')} of {who}: {asked.get('title')}"
+    said = [str(data[name]) for name in ("message", "agent", "state", "to") if data.get(name)]
+    if kind == "message.stage":
+        said.append(told.delivery(data))
+    elif data.get("detail"):
+        said.append(str(data["detail"]))
+    return " ".join([kind, *said])

@@ -1,17 +1,19 @@
 """`relay status`: the overview, and what you declare to others."""
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from relay_receiver.cli import needs, told
 from relay_receiver.cli.acting import of, profile
 from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import Group, channel_option
-from relay_receiver.cli.output import aimed, emit, table
+from relay_receiver.cli.output import DONE, PERSON, aimed, emit, table
 from relay_receiver.cli.receiver import target
-from relay_receiver.cli.told import next_step
 from relay_receiver.client import profiles
 from relay_receiver.processes import files
 from relay_receiver.receiver import verbs
@@ -22,25 +24,38 @@ if TYPE_CHECKING:
     from relay_receiver.client.hub import Hub
 
 
+ASKED_AT_ONCE = 16
+"""Receivers that are asked at the same time: one that hangs keeps nobody waiting."""
+
+
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Show the hub, the receivers of this machine, and what needs you; or set, renew and show what you declare."""
+    """Show the hub, the receivers of this machine, and what needs you; or set, renew and show what you declare.
+
+    Exit status 4 if something needs you: here, or at the hubs of your own profiles.
+    """
     if ctx.invoked_subcommand is not None:
         return
     from relay_receiver.cli.hub import running
 
     hub = running()
-    receivers = [_now(each) for each in verbs.list_all()["receivers"]]
+    with ThreadPoolExecutor(max_workers=ASKED_AT_ONCE) as asking:
+        # While the receivers answer, so do the hubs.
+        waiting = asking.map(_now, verbs.list_all()["receivers"])
+        at_hubs, away = needs.at_the_hubs(needs.people())
+        receivers = list(waiting)
+    found = _all_needs(receivers, at_hubs)
     known = [_account(name) for name in profiles.names()]
-    needs = [each for each in receivers if each.get("needsPerson")]
-    value = {"hub": hub, "profiles": known, "receivers": receivers, "needsYou": needs}
+    value = {"hub": hub, "profiles": known, "receivers": receivers, "needsYou": found, "away": away}
     lines = [f"hub: {hub['url']}, process {hub['pid']}" if hub.get("url") else "hub: none runs on this machine"]
     lines += [f"profile: {each['name']} as {each.get('agent') or each.get('error')}" for each in known]
     rows = [(r.get("profile"), r.get("channelName"), r.get("adapter"), r.get("state"), r.get("pid")) for r in receivers]
     lines += ["receivers:", *(f"  {line}" for line in table(rows, empty="none"))]
-    then = _aimed(next_step(needs[0]), needs[0]) if needs else _first_step(value)
-    emit(value, lines, then=then)
+    lines += [f"hub of {each['profile']}: {each['error']} What needs you there is not known." for each in away]
+    lines += told.needs(found)
+    emit(value, lines, then=found[0]["next"] if found else _first_step(value))
+    ctx.exit(PERSON if found else DONE)
 
 
 def _now(listed: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +63,37 @@ def _now(listed: dict[str, Any]) -> dict[str, Any]:
     try:
         return {**listed, **verbs.status(Target(listed["profile"], listed["workspace"], listed["channel"]))}
     except RelayError as error:
-        return {**listed, "state": "silent", "lastError": error.sentence}
+        return {**listed, "state": "silent", "lastError": error.sentence, "needsPerson": [silent(error)]}
+
+
+def silent(error: RelayError) -> dict[str, Any]:
+    """What is needed of a person where a receiver does not answer."""
+    return {"what": "silent", "why": error.sentence, "next": error.hint or "relay receiver logs"}
+
+
+def _all_needs(receivers: Sequence[dict[str, Any]], at_hubs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What needs a person, each once: requests, then receivers of this machine, then those elsewhere."""
+    here = {(each.get("agent"), each.get("channel")) for each in receivers}
+    asked = [each for each in at_hubs if each["request"] is not None]
+    elsewhere = [
+        each
+        for each in at_hubs
+        if each["request"] is None and (each["who"].get("id"), each["channel"].get("id")) not in here
+    ]
+    shown = {each["next"] for each in asked}
+    standing = [
+        {**need, "next": _aimed(str(need["next"]), receiver)}
+        for receiver in receivers
+        for need in needs.of_receiver(receiver)
+        if need["next"] not in shown
+    ]
+    return [*(_for_person(each) for each in asked), *standing, *(_for_person(each) for each in elsewhere)]
+
+
+def _for_person(need: dict[str, Any]) -> dict[str, Any]:
+    """A need with its line for that person: with the profile where there are several."""
+    alone = len(profiles.names()) == 1
+    return {**need, "next": aimed(need["next"], profile=None if alone else need["profile"])}
 
 
 def _account(name: str) -> dict[str, Any]:

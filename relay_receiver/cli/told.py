@@ -41,7 +41,7 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
     detail = f": {now['detail']}" if now.get("detail") else ""
     yield f"{now.get('state')}{detail} (channel {now.get('channelName')}{pid})"
     for need in now.get("needsPerson") or []:
-        yield f"needs you: {str(need['what']).replace('_', ' ')} {need.get('job') or ''}".rstrip()
+        yield _need(need)
     # Only Codex has a sandbox; another program may do what its user may.
     net = f", network {'open' if now.get('network') else 'closed'}" if now.get("adapter") == "codex" else ""
     session = f", session {now['sessionId']}" if now.get("sessionId") else ""
@@ -64,6 +64,12 @@ def _status(now: Mapping[str, Any]) -> Iterator[str]:
         yield f"last error: {now['lastError']}"
 
 
+def _need(need: Mapping[str, Any]) -> str:
+    if need["what"] == "approval":
+        return f"needs you: {need['title']} ({need['request'] or 'the hub has not been told yet'})"
+    return f"needs you: {str(need['what']).replace('_', ' ')} {need.get('job') or ''}".rstrip()
+
+
 def delivery(now: Mapping[str, Any]) -> str:
     """How far a request has come, why it waits, what is before it."""
     said, reason, later, ahead = (now.get(name) for name in ("detail", "reason", "nextTry", "position"))
@@ -84,6 +90,17 @@ def waits_on(now: Mapping[str, Any]) -> list[str]:
         people = "any person of the channel" if each.get("people") is None else ", ".join(each["people"]) or "nobody"
         until = f", until {each['expiresAt']}" if each.get("expiresAt") else ""
         lines.append(f"waits on {people}{until}: {each.get('title')}: relay requests show {each.get('request')}")
+    return lines
+
+
+def needs(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What needs a person, each with the line to type."""
+    lines = ["needs you:"] if found else []
+    for each in found:
+        until = f" (until {each['expiresAt']})" if each.get("expiresAt") else ""
+        who, where = (clean_name(str((each.get(name) or {}).get("name"))) for name in ("who", "channel"))
+        title = f": {each['title']}" if each.get("title") else ""
+        lines += [f"  {str(each['what']).replace('_', ' ')} of {who} in {where}{title}{until}", f"    {each['next']}"]
     return lines
 
 
