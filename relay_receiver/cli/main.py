@@ -28,6 +28,8 @@ COMMANDS = {
     "doctor": ("relay_receiver.cli.doctor:doctor", "What is wrong, and the line that mends it."),
     "inbox": ("relay_receiver.cli.inbox:inbox", "A durable consumer by hand: pull and ack."),
     "watch": ("relay_receiver.cli.inbox:watch", "Follow a channel's feed in the foreground."),
+    "notify": ("relay_receiver.cli.notify:notify", "Run a command of yours for each thing that needs you."),
+    "top": ("relay_receiver.cli.top:top", "The receivers of this machine, live on the terminal."),
     "mcp": ("relay_receiver.cli.mcp:mcp", "The tools for agents, as an MCP server on stdio."),
     "skill": ("relay_receiver.cli.skill:skill", "Teach an agent to use relay."),
     "demo": ("relay_receiver.cli.demo:demo", "See it work, with a hub and two agents of its own."),
