@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from relay_receiver.cli import exchange, mcp
+from relay_receiver.cli import asking, exchange, mcp
 from relay_receiver.cli.acting import Actor
 from relay_receiver.wire.errors import RelayError
+
+ASKED: dict[str, Any] = {"id": "r1", "state": "open", "kind": "choice", "answer": None, "author": {"id": "a1"}}
 
 
 class Speaking(Actor):
@@ -31,6 +33,16 @@ class Hub:
 
     async def history(self, channel: str, **asked: Any) -> dict[str, Any]:
         return {"messages": [], "channel": channel, "token": self.token, **asked}
+
+    async def create_request(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**ASKED, **body}
+
+    async def request(self, request: str, *, wait: int | None = None) -> dict[str, Any]:
+        _ = wait
+        return {**ASKED, "id": request, "state": "answered", "answer": {"choice": "dev"}}
+
+    async def close_request(self, request: str, state: str) -> dict[str, Any]:
+        return {**ASKED, "id": request, "state": state, "answer": {"choice": "dev"}}
 
     async def post_message(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"id": "m1", "mentions": [], **body}
@@ -71,14 +83,20 @@ def said(answer: Any) -> Any:
     return json.loads(answer.content[0].text)
 
 
-def test_only_send_is_not_read_only() -> None:
+def test_only_send_and_ask_are_not_read_only() -> None:
     async def go() -> dict[str, bool | None]:
         async with Client(mcp.server()) as client:
             listed = await client.list_tools()
             assert all(tool.description for tool in listed.tools)
             return {tool.name: tool.annotations and tool.annotations.read_only_hint for tool in listed.tools}
 
-    assert asyncio.run(go()) == {"send": False, "wait": True, "messages": True, "peers": True}
+    assert asyncio.run(go()) == {
+        "send": False,
+        "wait": True,
+        "ask": False,
+        "messages": True,
+        "peers": True,
+    }
 
 
 def test_send_makes_a_request_of_what_has_a_receiver(tokens: list[str]) -> None:
@@ -142,3 +160,46 @@ def test_a_long_wait_gives_signs_of_life_and_ends(tokens: list[str], monkeypatch
     assert answer["delivery"]["stage"] == "running"
     assert sum(asked) == 600
     assert len(heard) > 50
+
+
+def test_ask_returns_what_a_person_answered(tokens: list[str]) -> None:
+    tokens.append("t")
+    answer = said(call("ask", {"title": "Which branch?", "options": ["main=The main one", "dev"]}))
+    assert (answer["id"], answer["state"], answer["answer"]) == ("r1", "applied", {"choice": "dev"})
+
+
+def test_ask_goes_on_waiting_for_what_was_asked_before(tokens: list[str]) -> None:
+    tokens.append("t")
+    assert said(call("ask", {"id": "r7"}))["id"] == "r7"
+
+
+def test_ask_gives_signs_of_life_and_ends_with_the_id_to_ask_again(
+    tokens: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    async def answer(_who: Actor, _hub: Any, request: str, *, timeout: float) -> tuple[dict[str, Any], int]:  # noqa: ASYNC109 - as in asking
+        asked.append(timeout)
+        return {**ASKED, "id": request}, 5
+
+    monkeypatch.setattr(asking, "answer", answer)
+    tokens.append("t")
+    heard: list[float] = []
+
+    async def hear(progress: float, _total: float | None, _message: str | None) -> None:
+        heard.append(progress)
+
+    told = said(call("ask", {"title": "Which?", "timeout": 99999}, progress_callback=hear))
+    assert (told["id"], told["state"]) == ("r1", "open")
+    assert sum(asked) == 600
+    assert len(heard) > 50
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"title": " "}, {"title": "x", "schema": {"type": "object", "properties": {"a": {"type": "date"}}}}]
+)
+def test_ask_tells_what_is_wrong_with_the_question(tokens: list[str], wrong: dict[str, Any]) -> None:
+    tokens.append("t")
+    answer = call("ask", wrong)
+    assert answer.is_error
+    assert len(answer.content[0].text) < 400
