@@ -4,8 +4,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-CODE = re.compile(r"(?ms)^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
-"""Fenced blocks, also those that never end, and spans between backticks."""
+from relay_receiver.wire.code import blanked
 
 
 def mentioned(text: str, roster: Collection[tuple[str, str]]) -> list[str]:
@@ -22,7 +21,7 @@ def mentioned(text: str, roster: Collection[tuple[str, str]]) -> list[str]:
     ids: dict[str, list[str]] = {}
     for each, name in roster:
         ids.setdefault(name.lower(), []).append(each)
-    found = _pattern(tuple(sorted(ids, key=lambda name: (-len(name), name)))).findall(CODE.sub(" ", text))
+    found = _pattern(tuple(sorted(ids, key=lambda name: (-len(name), name)))).findall(blanked(text))
     return list(dict.fromkeys(each for name in found for each in ids.get(name.lower(), ())))
 
 

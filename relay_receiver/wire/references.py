@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from relay_receiver.wire.mentions import CODE
+from relay_receiver.wire.code import blanked
 
 _REFERENCE = re.compile(r"(?<![\w:/.@-])(doc|task):([a-z]+_[a-z0-9]{8,64})(?![\w-])")
 
@@ -23,8 +23,7 @@ def references(text: str) -> list[Reference]:
     """The references of a text in their order, those inside code left out."""
     if "doc:" not in text and "task:" not in text:
         return []
-    plain = CODE.sub(lambda code: " " * len(code[0]), text)
     return [
         Reference(kind=match[1], id=match[2], start=match.start(), end=match.end())
-        for match in _REFERENCE.finditer(plain)
+        for match in _REFERENCE.finditer(blanked(text))
     ]

@@ -1,6 +1,7 @@
 import pytest
 
 from relay_receiver.wire.fingerprint import fingerprint
+from relay_receiver.wire.code import blanked
 from relay_receiver.wire.mentions import mentioned
 
 ROSTER = [("1", "Bob"), ("2", "Bob Smith"), ("3", "über"), ("4", "c++"), ("5", "bob-2"), ("6", "twin"), ("7", "Twin")]
@@ -30,6 +31,8 @@ def test_mentions(text: str, found: list[str]) -> None:
 
 def test_a_hostile_text_takes_no_time() -> None:
     assert mentioned("`" * 5000 + "@" * 30000 + "``" * 5000, ROSTER) == []
+    growing = " ".join("`" * n for n in range(1, 360))
+    assert blanked(growing) == growing
 
 
 def test_a_fingerprint_pins_what_was_said() -> None:
