@@ -16,7 +16,7 @@ WORDS_CHARS = 500
 
 async def page(request: Request) -> Response:
     """The form, and what was found."""
-    query = (query_text(request, "q") or "")[:WORDS_CHARS]
+    query = request.query_params.get("q", "")[:WORDS_CHARS]
     channel = query_text(request, "channel") or None
     found = await search.look(
         store_of(request), person(request), query, channel, before=query_integer(request, "before")
