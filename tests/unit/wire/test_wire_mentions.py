@@ -1,7 +1,7 @@
 import pytest
 
-from relay_receiver.wire.fingerprint import fingerprint
 from relay_receiver.wire.code import blanked
+from relay_receiver.wire.fingerprint import fingerprint
 from relay_receiver.wire.mentions import mentioned
 
 ROSTER = [("1", "Bob"), ("2", "Bob Smith"), ("3", "über"), ("4", "c++"), ("5", "bob-2"), ("6", "twin"), ("7", "Twin")]
