@@ -11,7 +11,7 @@ from relay_receiver.wire.message import seconds
 
 NARROW = 64
 """Below so many columns a receiver takes lines instead of columns."""
-COLUMNS = (("NAME", 14), ("CHANNEL", 10), ("STATE", 12), ("QUEUE", 7), ("CHAIN", 7), ("HUB", 10), ("JOB", 0))
+COLUMNS = (("NAME", 14), ("CHANNEL", 10), ("STATE", 12), ("QUEUE", 5), ("CHAIN", 6), ("HUB", 9), ("JOB", 0))
 """Heads and widths; the last column takes what is left."""
 PLAIN, BOLD, DIM, RED, GREEN, YELLOW, CYAN = "", "1", "2", "31", "32", "33", "36"
 
@@ -102,19 +102,20 @@ def _block(now: Mapping[str, Any], width: int, at: float, more: str) -> list[Lin
         lines = [Line(text=f"{_name(now)} in {_channel(now)}: {state}", tone=tone)]
         lines.append(Line(text=f"  queue {queue} chain {chain} hub {hub}"))
         lines += [Line(text=f"  job {job}")] if now.get("job") else []
-    return [*lines, *(Line(text=f"  {text}", tone=each) for text, each in _remarks(now))]
-
-
-def _remarks(now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for need in now.get("needsPerson") or ():
-        what = str(need.get("what")).replace("_", " ")
-        yield f"needs you: {what}: {need.get('next')}", YELLOW
+        said = f"needs you: {str(need.get('what')).replace('_', ' ')}: {visible(str(need.get('next')))}"
+        # A line to type is never cut.
+        lines += [Line(text=part, tone=YELLOW) for part in wrap(said, width)]
+    return [*lines, *(Line(text=f"  {text}", tone=each) for text, each in _remarks(now, at))]
+
+
+def _remarks(now: Mapping[str, Any], at: float) -> Iterable[tuple[str, str]]:
     if now.get("detail"):
         yield visible(str(now["detail"])), PLAIN
     if now.get("stalled"):
         yield "its agent is silent for long", YELLOW
-    if now.get("job") and now.get("lastNote"):
-        yield visible(str(now["lastNote"])), DIM
+    if active := _active(now, at):
+        yield active, DIM
     if now.get("lastError") and now.get("lastError") != now.get("detail"):
         yield f"last error: {visible(str(now['lastError']))}", RED
 
@@ -149,12 +150,32 @@ def _job(now: Mapping[str, Any], at: float) -> str:
     job = now.get("job")
     if not isinstance(job, Mapping):
         return "-"
-    began, active = job.get("startedAt") or job.get("submittedAt"), now.get("lastActivity")
+    began = job.get("startedAt") or job.get("submittedAt")
     parts = [str(job.get("state"))]
-    parts += [f"{short(at - seconds(began))}"] if began else []
-    parts += [f"attempt {job['attempt']}"] if (job.get("attempt") or 1) > 1 else []
-    parts += [f"active {short(at - seconds(active))} ago"] if active else []
+    parts += [elapsed(at - seconds(began))] if began else []
+    parts += [f"#{job['attempt']}"] if (job.get("attempt") or 1) > 1 else []
     return ", ".join(parts)
+
+
+def _active(now: Mapping[str, Any], at: float) -> str | None:
+    """The agent's last sign of life in the job in hand."""
+    if not now.get("job") or not now.get("lastActivity"):
+        return None
+    note = visible(str(now["lastNote"])) if now.get("lastNote") else ""
+    return f"active {short(at - seconds(now['lastActivity']))} ago{': ' if note else ''}{note}"
+
+
+def elapsed(time: float) -> str:
+    """How long something takes: 45s, 12m05s, 2h05m, 3d04h."""
+    left = max(0, int(time))
+    for (unit, size), (finer, part) in (
+        (("d", 86400), ("h", 3600)),
+        (("h", 3600), ("m", 60)),
+        (("m", 60), ("s", 1)),
+    ):
+        if left >= size:
+            return f"{left // size}{unit}{left % size // part:02}{finer}"
+    return f"{left}s"
 
 
 def _row(cells: Sequence[str], width: int, more: str) -> str:
@@ -185,6 +206,21 @@ def fit(text: str, width: int, more: str) -> str:
             break
         kept += each
     return kept + more if room >= 0 else ""
+
+
+def wrap(text: str, width: int, *, indent: str = "  ") -> list[str]:
+    """The text in as many lines as it takes, broken at spaces where that is possible; later lines stand further in."""
+    lines, line = [], ""
+    for word in text.split():
+        whole = f"{line} {word}" if line else f"{indent}{word}"
+        if line and cells(whole) > width:
+            lines.append(line)
+            whole = f"{indent}  {word}"
+        while cells(whole) > width and (part := fit(whole, width, "")):
+            lines.append(part)
+            whole = whole[len(part) :]
+        line = whole
+    return [*lines, line]
 
 
 def pad(text: str, width: int) -> str:

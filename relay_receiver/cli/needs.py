@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relay_receiver.cli import output
 from relay_receiver.cli.acting import Actor, of
@@ -12,9 +12,7 @@ from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.text import visible
 from relay_receiver.processes.identity import descends_from_job
 from relay_receiver.wire.errors import RelayError
-
-if TYPE_CHECKING:
-    from relay_receiver.client.needs import Need
+from relay_receiver.wire.need import TITLES, Need
 
 ASK_SECONDS = 5.0
 """How long an overview waits for a hub."""
@@ -65,11 +63,11 @@ def at_the_hubs(those: Iterable[Profile]) -> tuple[list[dict[str, Any]], list[di
     return needs, away
 
 
-async def _ask_all(chosen: Iterable[Profile]) -> "list[list[Need] | RelayError]":
+async def _ask_all(chosen: Iterable[Profile]) -> list[list[Need] | RelayError]:
     return list(await asyncio.gather(*(_ask(each) for each in chosen)))
 
 
-async def _ask(chosen: Profile) -> "list[Need] | RelayError":
+async def _ask(chosen: Profile) -> list[Need] | RelayError:
     from relay_receiver.client.hub import Hub
     from relay_receiver.client.needs import look
     from relay_receiver.client.rest import Rest
@@ -83,7 +81,7 @@ async def _ask(chosen: Profile) -> "list[Need] | RelayError":
         return error
 
 
-async def each_look(who: Actor, see: "Callable[[list[Need]], None]") -> None:
+async def each_look(who: Actor, see: Callable[[list[Need]], None]) -> None:
     """Look again and again, for ever; a hub that is away is said once, and waited for.
 
     Raises:
@@ -111,7 +109,7 @@ async def watch(who: Actor) -> None:
     """Ring and say a line for each thing that needs this person, as it comes up; for ever."""
     shown: set[str] = set()
 
-    def see(found: "list[Need]") -> None:
+    def see(found: list[Need]) -> None:
         nonlocal shown
         for need in found:
             if need.id not in shown:
@@ -121,7 +119,7 @@ async def watch(who: Actor) -> None:
     await each_look(who, see)
 
 
-def _ring(need: "Need") -> None:
+def _ring(need: Need) -> None:
     if output.as_json():
         output.write_json(need.to_json(), sys.stdout)
         return
@@ -143,7 +141,7 @@ def of_receiver(receiver: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "id": f"here:{each.get('what')}:{place}:{each.get('job') or ''}",
             "what": each.get("what"),
-            "title": each.get("why") or each.get("title") or each.get("job") or "",
+            "title": each.get("why") or each.get("title") or TITLES.get(str(each.get("what")), ""),
             "channel": {"id": receiver.get("channel"), "name": receiver.get("channelName")},
             "who": {"id": receiver.get("agent"), "name": receiver.get("agentName") or receiver.get("profile")},
             "profile": receiver.get("profile"),

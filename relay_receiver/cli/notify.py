@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import click
 
@@ -26,9 +26,7 @@ from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.message import iso
-
-if TYPE_CHECKING:
-    from relay_receiver.client.needs import Need
+from relay_receiver.wire.need import Need
 
 STATE = "notify.json"
 LOCK = "notify.lock"
@@ -169,7 +167,7 @@ class Teller:
         self._failed: dict[str, _Failed] = {}
         self.changed = asyncio.Event()
 
-    def see(self, found: "list[Need]") -> None:
+    def see(self, found: list[Need]) -> None:
         """Take what needs this person now."""
         self._waiting = {each.id: each for each in found}
         self._failed = {key: each for key, each in self._failed.items() if key in self._waiting}
@@ -189,7 +187,7 @@ class Teller:
         """Whether something could not be told yet."""
         return bool(self._failed)
 
-    def _due(self) -> "Need | None":
+    def _due(self) -> Need | None:
         """The next that is not told: as of now, since what needs a person changes while a command runs."""
         for key, need in self._waiting.items():
             failed = self._failed.get(key)
@@ -197,7 +195,7 @@ class Teller:
                 return need
         return None
 
-    async def _tell(self, need: "Need") -> None:
+    async def _tell(self, need: Need) -> None:
         nonce = secrets.token_hex(16)
         event = {**need.to_json(), "profile": self._profile}
         self._memory.begin(need.id, nonce)
@@ -216,7 +214,7 @@ class Teller:
         needs.warn(f"The command failed for {need.id}: {wrong}. It is run again in {wait:.0f} s (try {times + 1}).")
 
 
-def _told(need: "Need") -> None:
+def _told(need: Need) -> None:
     if output.as_json():
         output.write_json({"told": need.id, "at": iso(time.time())}, sys.stdout)
     else:
@@ -261,7 +259,7 @@ async def _work(teller: Teller) -> None:
                 await teller.changed.wait()
 
 
-async def _look(who: Actor) -> "list[Need]":
+async def _look(who: Actor) -> list[Need]:
     from relay_receiver.client.needs import look
 
     return await who.converse(lambda hub: look(hub, who.id))

@@ -1,6 +1,7 @@
 """`relay top`: the receivers of this machine, live on the terminal."""
 
 import os
+import shlex
 import sys
 import threading
 import time
@@ -118,7 +119,7 @@ class Looks:
 
     def now(self) -> list[dict[str, Any]]:
         """What is known of each now."""
-        return [self._shown(each) for each in self._known.values()]
+        return aimed([self._shown(each) for each in self._known.values()])
 
     def _shown(self, known: _Known) -> dict[str, Any]:
         waited = self.clock() - known.asked if known.asking else 0.0
@@ -133,6 +134,24 @@ class Looks:
         while any(each.asking for each in self._known.values()) and self.clock() < end:
             time.sleep(0.01)
         return self.now()
+
+
+def aimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The receivers with lines that can be typed as they stand: with profile and channel where there are several."""
+    owners = [each.get("profile") for each in found]
+    return [
+        {**each, "needsPerson": [_aimed(need, each, owners) for need in each.get("needsPerson") or ()]}
+        for each in found
+    ]
+
+
+def _aimed(need: Mapping[str, Any], receiver: Mapping[str, Any], owners: list[Any]) -> dict[str, Any]:
+    line, owner = str(need.get("next")), receiver.get("profile")
+    if line.startswith("relay receiver ") and owners.count(owner) > 1 and "--channel" not in line:
+        line += f" --channel {shlex.quote(str(receiver.get('channelName')))}"
+    if line.startswith("relay ") and len(set(owners)) > 1 and "--profile" not in line:
+        line += f" --profile {shlex.quote(str(owner))}"
+    return {**need, "next": line}
 
 
 class Live:
