@@ -1,6 +1,8 @@
 """The chain guard's memory: how many turns agents drove here, and from which hop each chain counts (P7)."""
 
-from sqlalchemy import Connection, bindparam, delete, select, text, update
+import secrets
+
+from sqlalchemy import Connection, bindparam, delete, or_, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from relay_receiver.jobs.chain import Chain, bases_after_resume
@@ -14,7 +16,12 @@ _LIMIT_AND_COUNT = select(binding.c.chain_limit, binding.c.chain_count)
 _BASES = select(chain_base.c.root, chain_base.c.base)
 _BASE = _BASES.where(chain_base.c.root == bindparam("chain"))
 _COUNT = update(binding).values(chain_count=binding.c.chain_count + 1)
-_RESET = update(binding).where(binding.c.chain_count != 0).values(chain_count=0)
+_PAUSE = select(binding.c.chain_pause)
+_RESET = (
+    update(binding)
+    .where(or_(binding.c.chain_count != 0, bindparam("waits")))
+    .values(chain_count=0, chain_pause=bindparam("fresh"))
+)
 _WAITING = select(job.c.root, job.c.hop).where(text(QUEUED_JOB), job.c.by_agent)
 
 
@@ -29,6 +36,11 @@ def load(conn: Connection, *, root: str | None = None) -> Chain:
     return Chain(limit=limit, count=count, bases={row.root: row.base for row in rows})
 
 
+def pause(conn: Connection) -> str:
+    """What the pause of now is called, if it is one: it changes whenever the guard is let go."""
+    return str(conn.execute(_PAUSE).scalar_one())
+
+
 def count_turn(conn: Connection) -> None:
     """Count one more turn that an agent triggered."""
     conn.execute(_COUNT)
@@ -36,8 +48,8 @@ def count_turn(conn: Connection) -> None:
 
 def reset(conn: Connection, *, at: float) -> None:
     """Let agents' chains go on: the count is 0, and each chain that waits in the queue counts from here."""
-    conn.execute(_RESET)
     bases = bases_after_resume((row.root, row.hop) for row in conn.execute(_WAITING))
+    conn.execute(_RESET, {"waits": bool(bases), "fresh": secrets.token_hex(8)})
     if not bases:
         return
     base = insert(chain_base)

@@ -98,6 +98,7 @@ class Intake:
             case Transport(name=name, why=why):
                 situation.transport, situation.transport_why = name, why
                 self._parts.log.info("transport", extra={"transport": name, "why": why})
+                self._parts.noticed()
             case Gap(first=first, last=last):
                 situation.gap = {"first": first, "last": last}
                 self._parts.log.warning("gap", extra=situation.gap)

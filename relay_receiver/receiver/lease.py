@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from relay_receiver import __version__
@@ -20,25 +20,54 @@ RELEASE_SECONDS = 3.0
 """How long a stopping receiver tries to give the lease back; it ends by itself in 30 s."""
 UNAUTHORIZED_SECONDS = 300.0
 """Between tries with a credential that the hub refused."""
+NOTICE_SECONDS = 1.0
+"""How long a change that people are shown must last before the hub is told of it outside a renewal's turn."""
+
+_NOT_UNDERSTOOD = frozenset({400, 413, 422})
 
 State = Callable[[], str]
 Reconcile = Callable[[dict[str, Any] | None], None]
 """Hears of the run that the hub holds open, after each renewal."""
+Gather = Callable[[], Awaitable[dict[str, Any] | None]]
+"""The report that goes with a renewal."""
+Notable = Callable[[], object]
+"""What of the receiver is worth a renewal of its own where it has changed."""
 
 
 class Lease:
     """Keeps the lease while the process lives. `changed` is set at every move of its state."""
 
-    def __init__(self, parts: Parts, *, state: State, reconcile: Reconcile) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        state: State,
+        reconcile: Reconcile,
+        report: Gather | None = None,
+        notable: Notable = lambda: None,
+    ) -> None:
         self._parts = parts
         self._state = state
         self._reconcile = reconcile
+        self._report, self._bare = report, False
+        self._notable, self._told = notable, notable()
+        self._timer: asyncio.TimerHandle | None = None
         self._ladder = Ladder(parts.boot, ceiling=15.0)
         self.held = asyncio.Event()
 
     def renew_soon(self) -> None:
         """Tell the hub at once: the state that it shows has changed, or the lease is in doubt."""
         self._parts.lease_in_doubt.set()
+
+    def notice(self) -> None:
+        """See whether something has changed that people are shown; if it lasts a moment, the hub is told."""
+        if self._timer is None and self._notable() != self._told:
+            self._timer = asyncio.get_running_loop().call_later(NOTICE_SECONDS, self._notice)
+
+    def _notice(self) -> None:
+        self._timer = None
+        if self._notable() != self._told and self._parts.situation.lease is LeaseState.HELD:
+            self.renew_soon()
 
     async def run(self) -> None:
         """Take and renew the lease until cancelled."""
@@ -62,6 +91,8 @@ class Lease:
     async def _renew(self) -> float:
         parts = self._parts
         situation = parts.situation
+        self._told = self._notable()
+        report = None if self._bare or self._report is None else await self._report()
         asked = parts.boot()
         try:
             answer = await parts.hub.take_lease(
@@ -72,10 +103,16 @@ class Lease:
                 runtime=f"relay-receiver/{__version__} {parts.binding.adapter}",
                 state=self._state(),
                 detail=situation.detail(),
+                report=report,
             )
         except HubAway as error:
             return self._away(error.sentence)
         except HubError as error:
+            if report is not None and error.status in _NOT_UNDERSTOOD:
+                # The lease counts for more than what is told with it.
+                self._bare = True
+                parts.log.warning("report refused", extra={"why": error.sentence})
+                return 0.0
             return self._refused(error)
         self._ladder.succeeded()
         situation.unauthorized = False

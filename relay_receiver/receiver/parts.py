@@ -59,6 +59,8 @@ class Parts:
     boot: Callable[[], float]
     lease_in_doubt: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to have the lease looked at, and what the hub holds open reconciled, at once."""
+    noticed: Callable[[], None] = lambda: None
+    """Called where something may have changed that people are shown at the hub."""
 
     @property
     def spool(self) -> Path:

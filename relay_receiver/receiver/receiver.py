@@ -30,6 +30,7 @@ from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts, adapter_binding
 from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.receiver.reconcile import reconcile
+from relay_receiver.receiver.report import Report
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.receiver.situation import Fault, Situation
 from relay_receiver.receiver.spoken import Spoken
@@ -117,13 +118,17 @@ class Receiver:
     async def _supervise(self, parts: Parts, ready: Callable[[dict[str, Any]], None]) -> None:
         async with asyncio.TaskGroup() as tasks:
             runner = Runner(parts, tasks)
+            report = Report(parts)
             lease = Lease(
                 parts,
                 state=lambda: parts.situation.state(
                     None if runner.job is None else runner.job.state.value, reached=True
                 ),
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
+                report=report.now,
+                notable=lambda: parts.situation.notable(runner.job),
             )
+            parts.noticed = lease.notice
             pruning = Pruning(parts)
             intake = Intake(parts, lease, pruning, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
             spoken = Spoken(parts, runner, lease, stop=self.stop)
@@ -133,6 +138,7 @@ class Receiver:
             loops = [
                 tasks.create_task(self._for_life(parts.situation, "lease", lease.run), name="lease"),
                 tasks.create_task(self._for_life(parts.situation, "intake", intake.run), name="intake"),
+                tasks.create_task(self._for_life(parts.situation, "report", report.run), name="report"),
                 tasks.create_task(self._for_life(parts.situation, "runner", runner.run), name="runner"),
                 tasks.create_task(self._for_life(parts.situation, "pruning", pruning.run), name="pruning"),
                 tasks.create_task(

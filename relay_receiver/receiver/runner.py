@@ -133,6 +133,7 @@ class Runner:
         if word != self._word and NOTABLE & {word, self._word}:
             self._parts.lease_in_doubt.set()
         self._word = word
+        self._parts.noticed()
 
     async def _next(self, delay: float | None) -> AdapterEvent | _Command | None:
         if not self._queue.empty():

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from relay_receiver.jobs.job import Job
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.message import iso
 
@@ -92,6 +93,19 @@ class Situation:
             (self.paused, "paused"),
         )
         return next((word for holds, word in order if holds), "ready")
+
+    def notable(self, job: Job | None) -> object:
+        """What people are told of at once where it has changed, to be compared with what it was.
+
+        Args:
+            job: the job in flight.
+        """
+        return (
+            self.state(None if job is None else job.state.value, reached=True),
+            job and (job.id, job.attempt, job.state),
+            (self.transport, self.paused, self.stalled, self.unauthorized, self.foreign_run is not None),
+            (self.adapter_error, self.refused, self.last_error, tuple(self.faults)),
+        )
 
     def detail(self) -> str | None:
         """The sentence that goes with the state, where one explains it."""

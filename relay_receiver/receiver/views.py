@@ -94,7 +94,12 @@ def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
         "stallSeconds": binding.stall,
         "keepMessages": binding.keep_messages,
         "keepDays": binding.keep_days or None,
-        "chain": {"count": chain.count, "limit": chain.limit, "paused": following.paused},
+        "chain": {
+            "count": chain.count,
+            "limit": chain.limit,
+            "paused": following.paused,
+            "pause": chains.pause(conn) if following.paused else None,
+        },
         "queue": {"queued": counts.get("queued", 0), "received": counts.get("received", 0)},
         "jobs": counts,
         "job": None if in_flight is None else job_view(in_flight),
