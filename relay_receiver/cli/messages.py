@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from relay_receiver.cli import told
+from relay_receiver.cli import referring, told
 from relay_receiver.cli.acting import actor, member, of, profile
 from relay_receiver.cli.exchange import WAIT_SECONDS, Letter, enclosure, place, rehearse, send, wait
 from relay_receiver.cli.options import DURATION, Group, channel_option
@@ -116,7 +116,9 @@ def list_command(channel: str | None, after: int | None, limit: int) -> None:
 def show_command(message: str) -> None:
     """Show one message, and how far a request has come."""
     found = actor().talk(lambda hub: hub.message(message))
-    emit(found, _shown(found), then=f"relay messages wait {message}" if found["kind"] == "request" else _fetch(found))
+    named = {"references": referring.referred(found["content"])}
+    then = f"relay messages wait {message}" if found["kind"] == "request" else _fetch(found)
+    emit({**found, **named}, _shown(found), then=then or referring.next_line(found["content"]))
 
 
 @messages.command("fetch")
@@ -221,7 +223,8 @@ def _shown(message: Mapping[str, Any]) -> list[str]:
     if message.get("delivery"):
         lines.append(f"stage: {told.delivery(message['delivery'])}")
         lines += told.waits_on(message["delivery"])
-    return [*lines, "", *message["content"].splitlines(), *_attached(message)]
+    said = message["content"]
+    return [*lines, "", *said.splitlines(), *_attached(message), *referring.lines(said)]
 
 
 def _ended(answer: Mapping[str, Any]) -> list[str]:

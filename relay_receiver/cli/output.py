@@ -129,7 +129,7 @@ _HINTS = {
     "operation_reused": "Give another --operation-id, or send the same text again.",
     "not_found": "relay channels list, or relay messages list",
     "name_taken": "relay channels list",
-    "stale_rev": "Type it again.",
+    "stale_rev": "Look at what it is now, then type it again.",
     "ended": "relay messages list",
     "person_needed": "Answer as a person: --profile NAME; relay profile list shows whose each is.",
     "not_approver": "relay requests list",
