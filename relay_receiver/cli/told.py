@@ -143,6 +143,8 @@ def job(answer: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
     lines += [f"evidence: {name}: {each}" for name, each in (answer.get("evidence") or {}).items() if each is not None]
     lines += _now(answer.get("now") or {})
+    if answer.get("state") == "unknown" and (answer.get("now") or {}).get("processes"):
+        lines.append("Settling it ends the processes that are alive.")
     if answer.get("ended"):
         lines.append(f"ended what it had left running: {', '.join(map(str, answer['ended']))}")
     if answer.get("text"):
@@ -155,7 +157,7 @@ def _now(now: Mapping[str, Any]) -> list[str]:
     if not now:
         return []
     alive = ", ".join(str(each["pid"]) for each in now.get("processes") or []) or "none"
-    lines = [f"processes alive: {alive}" + ("" if alive == "none" else "; settling the job ends them")]
+    lines = [f"processes alive: {alive}"]
     changed = now.get("changed") or []
     count = now.get("changedCount") or 0
     more = "" if now.get("directoryWhole", True) else " (the directory is too large to look at whole)"

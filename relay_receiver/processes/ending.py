@@ -11,7 +11,7 @@ from typing import Self
 
 from relay_receiver.processes import files, spool
 from relay_receiver.processes.files import NotPrivate
-from relay_receiver.processes.identity import Life, life, started_by
+from relay_receiver.processes.identity import Life, ProcessIdentity, life, started_by
 from relay_receiver.processes.kept import Kept
 
 _LOOK_SECONDS = 0.02
@@ -63,6 +63,24 @@ class End:
         )
 
 
+def left_by(folder: Path, key: str, keeper: str | None) -> Kept | None:
+    """Whom the processes of an attempt are found by, as far as they are its own.
+
+    A command has a keeper of its own, which is in the spool under the attempt's key. What serves many jobs, such as
+    the app-server of Codex, is nobody's leftover as long as its keeper lives.
+
+    Args:
+        keeper: identity of the keeper as JSON, as it was stored with the job.
+    """
+    if (kept := Kept.read(folder, key)) is not None:
+        return kept
+    try:
+        identity = ProcessIdentity.from_json(keeper or "")
+    except ValueError:
+        return None
+    return Kept(keeper=identity, child=None) if identity.nonce and life(identity) is Life.GONE else None
+
+
 def living(kept: Kept | None) -> list[int]:
     """Processes of a child that still live, found by its identity and its nonce."""
     if kept is None:
@@ -74,7 +92,10 @@ def living(kept: Kept | None) -> list[int]:
 
 
 def end_child(kept: Kept, *, grace: float) -> bool:
-    """End a child whose keeper is gone: TERM, grace, KILL. True once nothing of it lives; strangers are never touched.
+    """End a child that its keeper does not end: TERM, grace, KILL; strangers are never touched.
+
+    Returns:
+        Whether nothing of it lives any more.
 
     Args:
         grace: seconds between TERM and KILL.

@@ -8,8 +8,10 @@ from relay_receiver.jobs.outcome import WIRE_OUTCOME, Outcome
 from relay_receiver.jobs.state import AT_THE_AGENT, TERMINAL, JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import jobs
+from relay_receiver.receiver import leftovers
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.runner import Runner
+from relay_receiver.wire.errors import RelayError
 
 
 async def reconcile(parts: Parts, runner: Runner, run: dict[str, Any] | None) -> None:
@@ -95,6 +97,12 @@ async def _closed_at_hub(parts: Parts, runner: Runner) -> None:
             await runner.cancel(job.id, "a person at the hub")
         return
     why = f"a person settled it at the hub: {settled.get('reason') or settled.get('outcome')}"
+    try:
+        await leftovers.end_beside(parts, job, who="hub")
+    except RelayError as error:
+        # It stays unknown, and blocks the queue: nothing begins beside what still runs.
+        parts.situation.last_error = error.sentence
+        return
     if freed:
         await parts.write(jobs.requeue, job.id, JobEvent.RETRY, at=parts.now(), who="hub", why=why)
         await parts.write(jobs.run_closed, job.id)

@@ -41,17 +41,9 @@ def settle(
     Raises:
         RelayError: there is no such job, it is not one to settle, or the text to post is missing.
     """
-    job = jobs.get(conn, job_id)
-    if job is None:
-        raise RelayError(f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs")
-    if job.state is JobState.FAILED and job.result is None and job.body is None and verb is Verb.ACCEPT:
+    job = check(conn, job_id, verb, text=text)
+    if job.state is JobState.FAILED:
         return _post_late(conn, job, channel=channel, text=text, who=who, at=at)
-    if job.state is not JobState.UNKNOWN:
-        raise RelayError(
-            f"Job {job_id} is {job.state.value}: only a job whose outcome is unknown is settled.",
-            code="not_unknown",
-            hint=f"relay receiver job {job_id}",
-        )
     if verb is Verb.RETRY:
         jobs.requeue(conn, job_id, JobEvent.RETRY, at=at, who=who, why=reason or "run again on a person's word")
         return jobs.set_columns(conn, job_id, cancel=None)
@@ -71,6 +63,27 @@ def settle(
         error=end.error,
         body=json.dumps(results.body(job, channel, end, run=job.run_claim is not None)),
     )
+
+
+def check(conn: Connection, job_id: str, verb: Verb, *, text: str | None) -> Job:
+    """The job, where `settle` would take this.
+
+    Raises:
+        RelayError: it would not.
+    """
+    job = jobs.get(conn, job_id)
+    if job is None:
+        raise RelayError(f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs")
+    late = job.state is JobState.FAILED and job.result is None and job.body is None and verb is Verb.ACCEPT
+    if job.state is not JobState.UNKNOWN and not late:
+        raise RelayError(
+            f"Job {job_id} is {job.state.value}: only a job whose outcome is unknown is settled.",
+            code="not_unknown",
+            hint=f"relay receiver job {job_id}",
+        )
+    if verb is Verb.ACCEPT:
+        _accepted_text(job, text)
+    return job
 
 
 def cancel_queued(conn: Connection, job_id: str, *, channel: str, who: str, at: float) -> Job:

@@ -5,7 +5,7 @@ from typing import Any
 
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import chain
-from relay_receiver.receiver import settle, views
+from relay_receiver.receiver import leftovers, settle, views
 from relay_receiver.receiver.control import Verb
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.lease import Lease
@@ -72,22 +72,29 @@ class Spoken:
         return views.job_view(job)
 
     async def settle(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Settle an unknown job on a person's word."""
-        job_id = str(asked.get("id"))
+        """Settle an unknown job on a person's word; what it left running is ended first."""
+        job_id, verb, who, text = (
+            str(asked.get("id")),
+            settle.Verb(str(asked.get("how"))),
+            str(asked.get("who")),
+            asked.get("text"),
+        )
 
         async def settled() -> dict[str, Any]:
+            job = await self._parts.journal.read(settle.check, job_id, verb, text=text)
+            ended = await leftovers.end_beside(self._parts, job, who=who)
             job = await self._parts.write(
                 settle.settle,
                 job_id,
-                settle.Verb(str(asked.get("how"))),
+                verb,
                 channel=self._parts.binding.channel,
-                text=asked.get("text"),
+                text=text,
                 reason=asked.get("reason"),
-                who=str(asked.get("who")),
+                who=who,
                 at=self._parts.now(),
             )
             await self._runner.reload()
-            return views.job_view(job)
+            return {**views.job_view(job), "ended": ended}
 
         answer = await self._runner.ask(settled)
         self._changed()

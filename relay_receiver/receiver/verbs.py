@@ -237,19 +237,29 @@ def cancel(target: Target, job_id: str) -> dict[str, Any]:
 def settle(
     target: Target, job_id: str, how: str, *, text: str | None = None, reason: str | None = None
 ) -> dict[str, Any]:
-    """Settle an unknown job: `how` is `accept`, `abandon` or `retry`."""
+    """Settle an unknown job: `how` is `accept`, `abandon` or `retry`. What it left running is ended first: `ended`."""
     try:
         return _ask(target, "settle", id=job_id, how=how, text=text, reason=reason, who=who())
     except control.NotRunning:
+        from relay_receiver.journal import jobs as stored
+        from relay_receiver.receiver import leftovers, views
         from relay_receiver.receiver import settle as settling
-        from relay_receiver.receiver import views
 
+        verb = settling.Verb(how)
+
+        def note(why: str) -> None:
+            _on_journal(
+                target, lambda conn, _: stored.note(conn, job_id, at=time.time(), who=who(), why=why), write=True
+            )
+
+        found = _on_journal(target, lambda conn, _: settling.check(conn, job_id, verb, text=text))
+        ended = leftovers.end(found, target.folder / SPOOL, note=note)
         settled = _on_journal(
             target,
             lambda conn, binding: settling.settle(
                 conn,
                 job_id,
-                settling.Verb(how),
+                verb,
                 channel=binding.channel,
                 text=text,
                 reason=reason,
@@ -258,7 +268,7 @@ def settle(
             ),
             write=True,
         )
-        return views.job_view(settled)
+        return {**views.job_view(settled), "ended": ended}
 
 
 def settings(target: Target, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - columns of the binding
@@ -359,7 +369,7 @@ def _ask(target: Target, verb: str, **arguments: Any) -> dict[str, Any]:  # noqa
         try:
             return control.call(target.runtime, verb, **arguments)
         except control.NotRunning:
-            if _running(target) is None or time.monotonic() >= end:
+            if time.monotonic() >= end or (_running(target) is None and _free(target)):
                 raise
         time.sleep(LOOK_SECONDS)
 
@@ -368,10 +378,24 @@ def _running(target: Target) -> identity.ProcessIdentity | None:
     return InstanceLock(target.folder / LOCK).holder()
 
 
-def _locked(target: Target) -> InstanceLock:
+def _free(target: Target) -> bool:
+    """Whether no process holds the lock: one that has just taken it has not said yet who it is."""
     lock = InstanceLock(target.folder / LOCK)
     try:
         free = lock.acquire()
+    except OSError:
+        return True
+    if free:
+        lock.release()
+    return free
+
+
+def _locked(target: Target) -> InstanceLock:
+    lock = InstanceLock(target.folder / LOCK)
+    end = time.monotonic() + ANSWER_SECONDS
+    try:
+        while not (free := lock.acquire()) and time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)
     except OSError as error:
         raise RelayError(
             f"The receiver's state in {target.folder} cannot be used: {error.strerror}.",
