@@ -11,6 +11,7 @@ import pytest
 from support_time import WITHIN
 from support_world import World, until, world
 
+from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 
@@ -133,6 +134,23 @@ def test_a_receiver_that_is_just_starting_is_waited_for(place: tuple[World, Targ
     finally:
         receiver.terminate()
         assert receiver.wait(WITHIN) == 0
+
+
+def test_one_that_has_taken_its_lock_and_not_yet_said_who_it_is_is_waited_for(
+    place: tuple[World, Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, bob = place
+    lock = InstanceLock(bob.folder / "lock")
+    assert lock.acquire()
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        lock.release()
+
+    monkeypatch.setattr(verbs.time, "sleep", wait)
+    assert verbs.status(bob)["state"] == "stopped"
+    assert len(waits) == 1
 
 
 def test_a_flood_of_output_fails_the_job_alone(place: tuple[World, Target]) -> None:
