@@ -29,7 +29,9 @@ class Memory:
     interrupt: asyncio.Task[None] | None = None
     ceiling: bool = False
     stopped: bool = False
-    look_again_at: float | None = None
+    looks: int = 0
+    """How often an unknown job was looked at."""
+    look_again_at: float = 0.0
 
 
 class Hand:

@@ -1,6 +1,7 @@
-"""Recovery: what became of the job that a process before this one had at its agent."""
+"""Recovery: what became of a job of which this process does not know it."""
 
 from relay_receiver.adapters.base import Accepted, Finished, NeverStarted, Recovery, StillRunning, Unprovable, Work
+from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.processes.identity import ProcessIdentity, boot_id
@@ -10,12 +11,26 @@ from relay_receiver.receiver.watch import Watch
 from relay_receiver.wire import faultpoint
 
 
-async def recover(parts: Parts, hand: Hand, watch: Watch) -> None:
-    """Ask the adapter about the job in hand and act on its answer. Never hands it over again without proof."""
+async def ask(parts: Parts, job: Job) -> Recovery:
+    """Ask the adapter about a job in flight; one that fails in this cannot prove anything."""
+    work = Work(job=job.id, attempt=job.attempt, prompt="", message=job.message, credential=None)
+    try:
+        faultpoint.hit("adapter.recover.before")
+        found = await parts.adapter.recover(job.execution, work)
+        faultpoint.hit("adapter.recover.after")
+    except Exception as error:
+        parts.log.exception("recovery failed", extra={"job": job.id})
+        return Unprovable(reason=f"the adapter could not say what became of it: {error!r}")
+    return found
+
+
+async def act(parts: Parts, hand: Hand, watch: Watch, found: Recovery, *, lost: str = "") -> None:
+    """Act on the adapter's answer about the job in hand. Never hands it over again without proof.
+
+    Args:
+        lost: how the hand-over was lost, where it was.
+    """
     job = hand.held()
-    faultpoint.hit("adapter.recover.before")
-    found = await _ask(parts, hand)
-    faultpoint.hit("adapter.recover.after")
     parts.log.info("recovered", extra={"job": job.id, "found": type(found).__name__})
     match found:
         case Finished():
@@ -30,17 +45,7 @@ async def recover(parts: Parts, hand: Hand, watch: Watch) -> None:
             await hand.requeue(JobEvent.RETRY, who="receiver", why=f"never started: {proof}")
         case Unprovable(reason=reason, evidence=evidence, suggestion=suggestion):
             if job.state is not JobState.UNKNOWN:
-                await hand.lose(reason, evidence, suggestion)
-
-
-async def _ask(parts: Parts, hand: Hand) -> Recovery:
-    job = hand.held()
-    work = Work(job=job.id, attempt=job.attempt, prompt="", message=job.message, credential=None)
-    try:
-        return await parts.adapter.recover(job.execution, work)
-    except Exception as error:
-        parts.log.exception("recovery failed", extra={"job": job.id})
-        return Unprovable(reason=f"the adapter could not say what became of it: {error!r}")
+                await hand.lose(f"{lost}; {reason}" if lost else reason, evidence, suggestion)
 
 
 async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:

@@ -14,10 +14,11 @@ from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.transitions import JobEvent, TransitionError
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs, room
-from relay_receiver.receiver import recovery, results, settle
+from relay_receiver.receiver import results, settle
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.handover import Begin, Handover
+from relay_receiver.receiver.inquiry import AT_ONCE_SECONDS, Inquiry
 from relay_receiver.receiver.outbox import Outbox, Posted
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.repost import repost, subscribe_again
@@ -26,8 +27,6 @@ from relay_receiver.receiver.watch import Watch
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.stage import Stage
 
-LOOK_AGAIN_SECONDS = 60.0
-"""Between looks for proof that turns up later for an unknown job."""
 EXPIRE_SECONDS = 60.0
 """Between looks for jobs that expired in the queue."""
 BEGIN_CEILING = 30.0
@@ -59,6 +58,7 @@ class Runner:
         self._handover = Handover(parts)
         self._outbox = Outbox(parts)
         self._watch = Watch(parts, self._hand, self._outbox, refused=self._refused, later=self.post, beside=self._start)
+        self._inquiry = Inquiry(parts, self._hand, self._watch, later=self.post, beside=self._start)
         self._begin = Ladder(parts.boot, ceiling=BEGIN_CEILING)
         self._refusals = Ladder(parts.boot)
         self._opening = Ladder(parts.boot)
@@ -171,7 +171,7 @@ class Runner:
         if not self._recovered:
             self._recovered = True
             if state is not None:
-                await recovery.recover(self._parts, self._hand, self._watch)
+                await self._inquiry.now()
                 return 0
         if state is None:
             if await self._outbox.post_leftovers():
@@ -256,7 +256,7 @@ class Runner:
             return self._wait_after(handed.answer)
         self._hand.take(handed.job)
         if handed.answer is None:
-            await self._hand.lose(handed.why)
+            await self._lost(handed.why)
         elif isinstance(handed.answer, Refused):
             await self._refused(handed.answer)
         else:
@@ -264,6 +264,12 @@ class Runner:
             self._parts.situation.refused = None
             self._watch.accepted(handed.answer)
         return 0
+
+    async def _lost(self, why: str) -> None:
+        """The hand-over broke: unless there is proof at once, nobody can know what came of it."""
+        await self._inquiry.now(lost=why, within=AT_ONCE_SECONDS)
+        if self.job is None:
+            self._wait_after(Refused(scope=Scope.BINDING, reason=f"it certainly did not start: {why}"))
 
     def _put_off(self) -> float:
         situation = self._parts.situation
@@ -321,13 +327,9 @@ class Runner:
     async def _unknown(self) -> float | None:
         """Tell of it, and look now and then for proof that turns up later."""
         memory, now = self._hand.memory, self._parts.boot()
-        if memory.look_again_at is None:
-            memory.look_again_at = now + LOOK_AGAIN_SECONDS
-        if now < memory.look_again_at:
-            return await self._tell(memory.look_again_at - now)
-        memory.look_again_at = now + LOOK_AGAIN_SECONDS
-        await recovery.recover(self._parts, self._hand, self._watch)
-        return 0
+        if now >= memory.look_again_at:
+            memory.look_again_at = now + self._inquiry.look()
+        return await self._tell(memory.look_again_at - now)
 
     # What people want; called between two steps.
 
