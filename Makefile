@@ -8,7 +8,7 @@ RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 AXE := tests/browser/node_modules/.package-lock.json
 
-.PHONY: help demo test check suite crash-proof bench lock clean
+.PHONY: help demo test check suite crash-proof screenshots bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -30,6 +30,9 @@ suite: $(TESTING) $(AXE) ## the tests alone; SUITE="tests/unit -k lease" picks s
 crash-proof: $(TESTING) ## kill every process at every point, TRIALS=1000 times, and print what came of it
 	$(BIN)/python tests/faults/crash_proof.py --trials $(TRIALS)
 TRIALS ?= 1000
+
+screenshots: $(TESTING) ## take the pictures of the console in docs/console anew
+	$(BIN)/python tests/browser/screenshots.py
 
 bench: $(TESTING) ## measure speed and memory, each figure with its floor beside it
 	$(BIN)/python -m benchmarks
