@@ -96,6 +96,11 @@ def test_only_send_and_ask_are_not_read_only() -> None:
         "ask": False,
         "messages": True,
         "peers": True,
+        "docs": True,
+        "doc": True,
+        "tasks": True,
+        "search": True,
+        "attachment": True,
     }
 
 
