@@ -4,15 +4,14 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support_browser import DESK, PHONE, chromium
 from support_console import link
 from support_hub import LiveHub
 from support_scene import Scene, scene
 
-TARGET = ROOT / "docs" / "console"
+TARGET = Path(__file__).parents[2] / "docs" / "console"
 
 
 def main() -> int:
