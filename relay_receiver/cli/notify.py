@@ -164,19 +164,22 @@ class Teller:
         self._memory, self._run, self._profile = memory, run, profile
         self._clock, self._now = clock, now
         self._waiting: dict[str, Need] = {}
+        self._seen = False
+        """Before the first look it is not known what waits no longer."""
         self._failed: dict[str, _Failed] = {}
         self.changed = asyncio.Event()
 
     def see(self, found: list[Need]) -> None:
         """Take what needs this person now."""
-        self._waiting = {each.id: each for each in found}
+        self._waiting, self._seen = {each.id: each for each in found}, True
         self._failed = {key: each for key, each in self._failed.items() if key in self._waiting}
         self.changed.set()
 
     async def step(self) -> float | None:
         """Tell all that is due; the seconds until something is due again, None where nothing is."""
         self.changed.clear()
-        self._memory.forget_but(self._waiting)
+        if self._seen:
+            self._memory.forget_but(self._waiting)
         while (need := self._due()) is not None:
             await self._tell(need)
         left = [each.due - self._clock() for key, each in self._failed.items() if key not in self._memory.told]
