@@ -300,6 +300,7 @@ class Runner:
         after = refused.retry_at - now if isinstance(refused, Refused) and refused.retry_at is not None else None
         wait = self._refusals.failed(after=after)
         situation.refused = refused.reason if isinstance(refused, Refused) else None
+        situation.refused_code = refused.code if isinstance(refused, Refused) else None
         situation.retry_at = now + wait
         return wait
 

@@ -56,6 +56,8 @@ class Situation:
     adapter_code: str | None = None
     refused: str | None = None
     """Why the last hand-over was refused."""
+    refused_code: str | None = None
+    """The same in a stable word, as the adapter gave it."""
     retry_at: float | None = None
     """Wall time, seconds, of the next try after a refusal."""
     paused: bool = False

@@ -129,7 +129,11 @@ def running_status(situation: Situation, stored: dict[str, Any]) -> dict[str, An
         "proves": situation.proves,
         "refused": None
         if situation.refused is None
-        else {"why": situation.refused, "nextTry": _iso(situation.retry_at)},
+        else {
+            "why": situation.refused,
+            "code": situation.refused_code,
+            "nextTry": _iso(situation.retry_at),
+        },
         "adapterError": situation.adapter_error,
         "stalled": situation.stalled,
         "lastNote": situation.last_note,
