@@ -1,4 +1,4 @@
-"""What time does: requests expire, leases run out, old events go. An idle hub looks, and writes nothing."""
+"""What time does: requests expire, leases run out, old events go, search follows. An idle hub looks, and writes nothing."""
 
 import asyncio
 import logging
@@ -6,11 +6,13 @@ import time
 
 from sqlalchemy import Connection
 
-from relay_receiver.hub import asks, events, leases, members, receipts
+from relay_receiver.hub import asks, events, leases, members, receipts, search_index
 from relay_receiver.hub.store import Store
 
 LOOK_SECONDS = 1.0
 PRUNE_SECONDS = 60.0
+"""Between two looks for old events, and for the last few that are not in the search index."""
+INDEXED_BATCHES = 32
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +23,10 @@ async def keep(store: Store) -> None:
     while True:
         try:
             await sweep(store)
+            await index(store, least=search_index.BATCH_EVENTS)
             if time.monotonic() - pruned_at >= PRUNE_SECONDS:
                 pruned_at = time.monotonic()
+                await index(store, least=1)
                 await prune(store)
         except Exception:  # noqa: BLE001 - logged, and it goes on: nothing else ends what has expired
             _log.exception("housekeeping failed; it tries again")
@@ -40,6 +44,15 @@ async def sweep(store: Store) -> None:
             break
     await leases.tell_changed(store)
     await leases.tell_lapsed(store)
+
+
+async def index(store: Store, *, least: int) -> None:
+    """Put events into the search index where at least so many are not in it; some of a large backlog at a time."""
+    for each in await store.read(members.workspaces):
+        for _ in range(INDEXED_BATCHES):
+            if await store.read(search_index.behind, each) < least:
+                break
+            await store.write(search_index.catch_up, each)
 
 
 async def prune(store: Store) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, select, text
 
 from relay_receiver.hub import channels, docs, members, search_index
 from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import Store
 from relay_receiver.hub.tables import message
@@ -25,6 +26,8 @@ LOOKS, WIDER = 4, 4
 """A search through the workspace looks so often, each time at so many times more rows, before it asks each channel."""
 BATCHES_AT_ONCE = 8
 """Batches of late events that a search waits for."""
+LATE = "The newest messages are not in the index yet; search again in a moment."
+UNAVAILABLE = 503
 
 Json = dict[str, Any]
 
@@ -62,11 +65,23 @@ async def look(
     Raises:
         Refusal: 404, the channel is not one of the caller's.
     """
+    late = await _catch_up(store, actor.workspace)
+    found = await store.read(find, actor, query, channel, before=before, limit=limit)
+    return {**found, "note": found["note"] or LATE} if late else found
+
+
+async def _catch_up(store: Store, workspace: str) -> bool:
+    """Put what was committed into the index, within reason; True where something is left."""
     for _ in range(BATCHES_AT_ONCE):
-        if not await store.read(search_index.behind, actor.workspace):
-            break
-        await store.write(search_index.catch_up, actor.workspace)
-    return await store.read(find, actor, query, channel, before=before, limit=limit)
+        if not await store.read(search_index.behind, workspace):
+            return False
+        try:
+            await store.write(search_index.catch_up, workspace)
+        except Refusal as refusal:
+            if refusal.status != UNAVAILABLE:
+                raise
+            return True
+    return bool(await store.read(search_index.behind, workspace))
 
 
 def find(

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from support_hubstore import Desk, Json, desk
 
-from relay_receiver.hub import channels, docs, enrolment, search, search_index, tasks
+from relay_receiver.hub import channels, docs, enrolment, housekeeping, search, search_index, tasks
 from relay_receiver.hub.errors import Refusal
 
 
@@ -153,3 +153,36 @@ def test_a_large_backlog_is_taken_in_batches(hub: Desk, monkeypatch: pytest.Monk
         assert now < left
         left = now
     assert len(_ids(hub, "words")) == 9
+
+
+def test_a_search_that_cannot_index_tells_so_and_finds_what_is_there(
+    hub: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hub.post("owner", "old word")["id"]
+    assert _ids(hub, "word") == [made]
+    hub.post("owner", "new word")
+
+    async def full(*_: Any, **__: Any) -> Any:
+        raise Refusal(503, "storage_unavailable", "The disk is full.")
+
+    monkeypatch.setattr(hub.store, "write", full)
+    told = _look(hub, "word")
+    assert ([each["id"] for each in told["results"]], told["note"]) == ([made], search.LATE)
+
+
+def test_housekeeping_indexes_full_batches_at_once_and_the_rest_later(
+    hub: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "BATCH_EVENTS", 4)
+
+    def left() -> int:
+        return hub.store.read_now(search_index.behind, hub.workspace)
+
+    while left() != 13:
+        hub.post("owner", "word")
+    asyncio.run(housekeeping.index(hub.store, least=4))
+    assert 0 < left() < 4
+    asyncio.run(housekeeping.index(hub.store, least=4))
+    assert left() > 0
+    asyncio.run(housekeeping.index(hub.store, least=1))
+    assert left() == 0
