@@ -1,4 +1,4 @@
-"""What time does: requests expire, leases run out, old events go, search follows. An idle hub looks, and writes nothing."""
+"""What time does: requests expire, leases run out, old events go, search follows. An idle hub writes nothing."""
 
 import asyncio
 import logging
