@@ -46,6 +46,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    said = [
+        value for each in terminalreporter.getreports("passed") for name, value in each.user_properties if name == "say"
+    ]
+    if said:
+        terminalreporter.section("tests to which this machine did not give what they need", yellow=True)
+        for line in sorted(set(said)):
+            terminalreporter.line(line)
     left = terminalreporter.config.stash.get(_LEFT, [])
     if left:
         terminalreporter.section("processes that tests left running", red=True)
