@@ -6,6 +6,7 @@ from typing import Any
 
 from relay_receiver.client.asks import Asks
 from relay_receiver.client.calls import items, object_of, part
+from relay_receiver.client.controls import Controls
 from relay_receiver.client.docs import Docs
 from relay_receiver.client.search import Search
 from relay_receiver.client.tasks import Tasks
@@ -17,7 +18,7 @@ LEASE_CALL_SECONDS = 10.0
 """A lease lives 30 s: a renewal that takes longer than this is better made again."""
 
 
-class Hub(Asks, Docs, Tasks, Search):
+class Hub(Asks, Controls, Docs, Tasks, Search):
     """One hub as one member.
 
     Every method raises `HubAway` or `HubError`. What may safely be made again is made again at once, a few times;

@@ -38,6 +38,7 @@ _POSTED = (JobState.ABANDONED, JobState.CANCELLED, JobState.DONE, JobState.FAILE
 UNPOSTED_JOB = f"body IS NOT NULL AND result IS NULL AND {among('state', _POSTED)}"
 POSTED_JOB = "result_event IS NOT NULL"
 WAITING_FOR_ROOM = "received = 1"
+UNTOLD_CONTROL = "told = 0"
 
 metadata = MetaData(
     naming_convention={
@@ -247,6 +248,25 @@ approval = Table(
     CheckConstraint(among("state", ApprovalState), name="state"),
 )
 """What an agent asked of people, and what they decided. `action` is the JSON that they were shown."""
+
+control = Table(
+    "control",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("action", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("by_id", Text, nullable=False),
+    Column("by_name", Text, nullable=False),
+    Column("at", REAL, nullable=False),
+    Column("outcome", Text),
+    Column("sentence", Text),
+    Column("told", Boolean, nullable=False),
+    CheckConstraint("outcome IS NULL OR outcome IN ('done', 'refused')", name="outcome"),
+    CheckConstraint("told = 0 OR outcome IS NOT NULL", name="told"),
+    Index("ix_control_untold", "at", "id", sqlite_where=text(UNTOLD_CONTROL)),
+    Index("ix_control_old", "told", "at"),
+)
+"""What people decided about this receiver at the hub. `arguments` is JSON; `told`: the hub knows the outcome."""
 
 APPEND_ONLY = (
     "CREATE TRIGGER job_event_append_only BEFORE UPDATE ON job_event "

@@ -11,14 +11,16 @@ from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs, messages, space
+from relay_receiver.journal.controls import Control
 from relay_receiver.journal.journal import Connection
+from relay_receiver.receiver import controls
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
 
-TYPES = ("message.created", "message.cancel")
+TYPES = ("message.created", "message.cancel", controls.CONTROL)
 
 POSITION_SECONDS = 600.0
 """A cursor without a message is committed at most this often; an idle channel has none."""
@@ -41,12 +43,14 @@ class Intake:
         *,
         changed: Callable[[], None],
         healed: Callable[[], None] = lambda: None,
+        ordered: Callable[[], None] = lambda: None,
     ) -> None:
         self._parts = parts
         self._lease = lease
         self._pruning = pruning
         self._changed = changed
         self._healed = healed
+        self._ordered = ordered
         self._healing = False
         self._since_room = 0
         self._unsaid = False
@@ -115,12 +119,17 @@ class Intake:
             self._lease.renew_soon()
         await self._lease.held.wait()
         arrived, cancels = self._parse(batch.events)
+        ordered = controls.found_in(batch.events, parts)
         await self._room(arrived)
         due = batch.cursor != parts.binding.cursor and parts.boot() - self._position_at > POSITION_SECONDS
-        if arrived or cancels or due:
+        if arrived or cancels or ordered or due:
             self._position_at = parts.boot()
-            await parts.write(_store, arrived, cancels, cursor=batch.cursor, watermark=batch.watermark, at=parts.now())
+            await parts.write(
+                _store, arrived, cancels, ordered, cursor=batch.cursor, watermark=batch.watermark, at=parts.now()
+            )
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
+        if ordered:
+            self._ordered()
         if arrived or cancels:
             self._changed()
         self._unsaid = self._unsaid or bool(batch.events)
@@ -176,6 +185,7 @@ def _store(
     conn: Connection,
     arrived: Sequence[Message],
     cancels: Sequence[str],
+    ordered: Sequence[Control],
     *,
     cursor: str,
     watermark: int,
@@ -193,3 +203,4 @@ def _store(
             jobs.note(conn, job.id, at=at, who="requester", why="asked to cancel")
     if not arrived:
         bindings.note_position(conn, cursor, watermark)
+    controls.store(conn, ordered)

@@ -24,6 +24,7 @@ from relay_receiver.processes.launch import Launcher
 from relay_receiver.receiver import presence
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.control import Control
+from relay_receiver.receiver.controls import Controls
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.intake import Intake
 from relay_receiver.receiver.lease import Lease
@@ -130,7 +131,13 @@ class Receiver:
             )
             parts.noticed = lease.notice
             pruning = Pruning(parts)
-            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
+            ordered = Controls(parts, runner)
+
+            def healed() -> None:
+                runner.post(runner.post_again)
+                ordered.ask_hub()
+
+            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=healed, ordered=ordered.look)
             spoken = Spoken(parts, runner, lease, stop=self.stop)
             control = Control(self._runtime, spoken.verbs(), self._log)
             await control.open()
@@ -139,6 +146,7 @@ class Receiver:
                 tasks.create_task(self._for_life(parts.situation, "lease", lease.run), name="lease"),
                 tasks.create_task(self._for_life(parts.situation, "intake", intake.run), name="intake"),
                 tasks.create_task(self._for_life(parts.situation, "report", report.run), name="report"),
+                tasks.create_task(self._for_life(parts.situation, "decisions", ordered.run), name="decisions"),
                 tasks.create_task(self._for_life(parts.situation, "runner", runner.run), name="runner"),
                 tasks.create_task(self._for_life(parts.situation, "pruning", pruning.run), name="pruning"),
                 tasks.create_task(

@@ -338,20 +338,20 @@ class Runner:
         """Cancel a job: at once where it is queued, by an interrupt where it runs.
 
         Raises:
-            RelayError: there is no such job, or its outcome is unknown and it is for a person to settle.
+            RelayError: there is no such job, it has ended, or its outcome is unknown and it is for a person to settle.
         """
         parts = self._parts
-        job = await parts.journal.read(jobs.get, job_id)
-        if job is None or job.state not in AT_THE_AGENT | {JobState.OUTPUT}:
-            cancelled = await parts.write(
-                settle.cancel_queued, job_id, channel=parts.binding.channel, who=who, at=parts.now()
-            )
+        cancelled = await parts.write(settle.cancel, job_id, channel=parts.binding.channel, who=who, at=parts.now())
+        if self._hand.job is not None and self._hand.job.id == job_id:
+            self._hand.job = cancelled
+        else:
             self._leftovers = True
-            return cancelled
-        if job.state is not JobState.OUTPUT:
-            await parts.write(jobs.note, job_id, at=parts.now(), who=who, why="asked to cancel")
-            await self._hand.note(cancel=who)
-        return self._hand.held()
+        return cancelled
+
+    async def decided(self) -> None:
+        """Go on from what another part has changed in the journal on a person's word."""
+        self._leftovers = True
+        await self.reload()
 
     async def post_again(self) -> None:
         """Mend what a restored hub has lost: the subscription, and results; tried until the hub could be asked."""

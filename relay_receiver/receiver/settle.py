@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.outcome import Outcome
-from relay_receiver.jobs.state import JobState
+from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.text import clean
 from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import jobs
@@ -86,19 +86,29 @@ def check(conn: Connection, job_id: str, verb: Verb, *, text: str | None) -> Job
     return job
 
 
-def cancel_queued(conn: Connection, job_id: str, *, channel: str, who: str, at: float) -> Job:
-    """Cancel a job that waits in the queue; its result says so.
+def cancel(conn: Connection, job_id: str, *, channel: str, who: str, at: float) -> Job:
+    """Cancel a job: at once where it is queued, and its result says so; one at the agent is noted to be stopped.
 
     Raises:
-        RelayError: there is no such job, or it is not in the queue.
+        RelayError: there is no such job, it has ended, or its outcome is unknown.
     """
     job = jobs.get(conn, job_id)
     if job is None:
         raise RelayError(f"There is no job {job_id} here.", code="unknown_job", hint="relay receiver jobs")
-    if job.state is not JobState.QUEUED:
+    if job.state in AT_THE_AGENT:
+        jobs.note(conn, job_id, at=at, who=who, why="asked to cancel")
+        return jobs.set_columns(conn, job_id, cancel=who)
+    if job.state is JobState.UNKNOWN:
         raise RelayError(
-            f"Job {job_id} is {job.state.value}: only a job in the queue can be cancelled here.",
-            code="not_queued",
+            f"The outcome of job {job_id} is unknown: it cannot be cancelled, a person settles it.",
+            code="unknown_outcome",
+            hint=f"relay receiver settle {job_id} --abandon --reason TEXT",
+        )
+    if job.state is not JobState.QUEUED:
+        word = "its result is being posted" if job.state is JobState.OUTPUT else job.state.value.replace("_", " ")
+        raise RelayError(
+            f"Job {job_id} has ended already ({word}): there is nothing left to cancel.",
+            code="ended",
             hint=f"relay receiver job {job_id}",
         )
     end = results.Ending(outcome=Outcome.CANCELLED, text="", error=f"by {who}")
@@ -112,6 +122,22 @@ def cancel_queued(conn: Connection, job_id: str, *, channel: str, who: str, at: 
         error=end.error,
         body=json.dumps(results.body(job, channel, end, run=False)),
     )
+
+
+def cancel_queued(conn: Connection, job_id: str, *, channel: str, who: str, at: float) -> Job:
+    """`cancel` where no receiver runs that could stop an agent.
+
+    Raises:
+        RelayError: as `cancel` does, or the job is at its agent.
+    """
+    job = jobs.get(conn, job_id)
+    if job is not None and job.state in AT_THE_AGENT:
+        raise RelayError(
+            f"Job {job_id} is at its agent: a running receiver can cancel it.",
+            code="not_queued",
+            hint="relay receiver start",
+        )
+    return cancel(conn, job_id, channel=channel, who=who, at=at)
 
 
 def _post_late(conn: Connection, job: Job, *, channel: str, text: str | None, who: str, at: float) -> Job:

@@ -237,6 +237,23 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_job_event"),
     )
     op.create_index("ix_job_event_job", "job_event", ["job", "id"], unique=False)
+    op.create_table(
+        "control",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("arguments", sa.Text(), nullable=False),
+        sa.Column("by_id", sa.Text(), nullable=False),
+        sa.Column("by_name", sa.Text(), nullable=False),
+        sa.Column("at", sa.REAL(), nullable=False),
+        sa.Column("outcome", sa.Text(), nullable=True),
+        sa.Column("sentence", sa.Text(), nullable=True),
+        sa.Column("told", sa.Boolean(), nullable=False),
+        sa.CheckConstraint("outcome IS NULL OR outcome IN ('done', 'refused')", name=op.f("ck_control_outcome")),
+        sa.CheckConstraint("told = 0 OR outcome IS NOT NULL", name=op.f("ck_control_told")),
+        sa.PrimaryKeyConstraint("id", name="pk_control"),
+    )
+    op.create_index("ix_control_old", "control", ["told", "at"], unique=False)
+    op.create_index("ix_control_untold", "control", ["at", "id"], unique=False, sqlite_where=sa.text("told = 0"))
     op.execute(
         "CREATE TRIGGER job_event_append_only BEFORE UPDATE ON job_event "
         "BEGIN SELECT RAISE(ABORT, 'job_event is append-only'); END"
