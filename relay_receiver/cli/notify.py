@@ -74,7 +74,9 @@ def notify(
         lock.announce()
         memory = Memory.load(chosen.directory / STATE)
         memory.clear_away(limit)
-        teller = Teller(memory, lambda event, nonce: hook.run(runs, event, nonce=nonce), profile=chosen.name)
+        teller = Teller(
+            memory, lambda event, nonce: hook.run(runs, event, nonce=nonce), profile=chosen.name, told=_told
+        )
         ctx.exit(asyncio.run(_live(who, teller, once=once, seconds=seconds)))
     finally:
         lock.release()
@@ -158,10 +160,11 @@ class Teller:
         run: Run,
         *,
         profile: str,
+        told: Callable[[Need], None],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._memory, self._run, self._profile = memory, run, profile
+        self._memory, self._run, self._profile, self._told = memory, run, profile, told
         self._clock, self._now = clock, now
         self._waiting: dict[str, Need] = {}
         self._seen = False
@@ -209,7 +212,7 @@ class Teller:
         faultpoint.hit("notify.told")
         if wrong is None:
             self._failed.pop(need.id, None)
-            _told(need)
+            self._told(need)
             return
         times = self._failed[need.id].times + 1 if need.id in self._failed else 1
         wait = backoff.delay(times, jitter=random.random())  # noqa: S311 - spreads load
@@ -241,12 +244,12 @@ async def _live(who: Actor, teller: Teller, *, once: bool, seconds: float | None
     except (TimeoutError, asyncio.CancelledError):
         pass  # the time is up, or somebody ended it: both are its usual end
     except BaseExceptionGroup as group:
-        refused, _ = group.split(RelayError)
+        refused, _ = group.split((RelayError, OSError))
         raise (group if refused is None else _first(refused)) from None
     return output.DONE
 
 
-def _first(group: BaseExceptionGroup[RelayError]) -> BaseException:
+def _first(group: BaseExceptionGroup[RelayError | OSError]) -> BaseException:
     """The first single error of a group."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):

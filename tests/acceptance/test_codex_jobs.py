@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support_codex import CONFIG, codex_binary
@@ -95,6 +96,13 @@ def test_failures_of_a_turn_are_told_and_a_usage_limit_is_the_reason_for_waiting
         assert told["nextTry"]
         assert verbs.jobs(ada)["jobs"][0]["state"] == "queued"
         w.until_stage(limited["id"], "received")
+
+        def shown() -> dict[str, Any]:
+            found: dict[str, Any] = w.do("owner", lambda hub: hub.message(limited["id"]))["delivery"]
+            return found
+
+        until(lambda: shown()["reason"] == "usage_limit", what="the reason that the requester is shown")
+        assert (shown()["detail"], shown()["nextTry"]) == (told["why"], told["nextTry"])
 
 
 def test_a_large_answer_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
