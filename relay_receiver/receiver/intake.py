@@ -185,7 +185,7 @@ def _store(
     conn: Connection,
     arrived: Sequence[Message],
     cancels: Sequence[str],
-    ordered: Sequence[Control],
+    ordered: Sequence[Control] = (),
     *,
     cursor: str,
     watermark: int,
