@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import event
 
+from relay_receiver.journal import approvals, jobs, messages
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal import jobs, messages
+from relay_receiver.journal.approvals import Approval
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal
 from relay_receiver.wire.message import Message
@@ -27,6 +28,9 @@ BINDING = Binding(
     network=False,
     tools=True,
     env=("TOKEN",),
+    approvals="ask",
+    approvers=(),
+    approval_time=86400.0,
     chain_limit=3,
     ceiling=3600.0,
     stall=900.0,
@@ -87,6 +91,13 @@ def job_of(journal: Journal, number: int) -> Any:
 def submitted(journal: Journal, job: Any, at: float = 20.0) -> Any:
     """The job once its hand-over is committed."""
     return journal.write_now(jobs.submit, job.id, holder="h1", fence="f1", run_claim=job.claim, at=at)
+
+
+def asked(job: Any, question: str = "q1", **changes: Any) -> Approval:
+    """A question of that attempt of a job."""
+    wanted: dict[str, Any] = {"kind": "approval", "title": f"do {question}?", "action": {"kind": "command"}}
+    given = {"schema": None, "approvers": (), "at": 5.0, **wanted, **changes}
+    return approvals.new(job=job.id, attempt=job.attempt, question=question, **given)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from relay_receiver.jobs.wake import Wake
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target, targets
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.limits import ASK_MOST_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +60,12 @@ def _channel(chosen: Profile, given: str | None) -> tuple[str, str]:
     return found
 
 
+def _within_a_month(_ctx: click.Context, _param: click.Parameter, given: float | None) -> float | None:
+    if given is not None and not 0 < given <= ASK_MOST_SECONDS:
+        raise click.BadParameter("it is a time of 30 days at the most")
+    return given
+
+
 def _limits(command: F) -> F:
     for option in reversed(
         (
@@ -79,6 +86,19 @@ def _limits(command: F) -> F:
                 help="Forget older ones too; 0 (default): whatever their age.",
             ),
             click.option("--network/--no-network", default=None, help="Open the network to the agent."),
+            click.option(
+                "--approvals",
+                type=click.Choice(["ask", "decline"]),
+                help="What the agent asks goes to people (default), or is declined at once.",
+            ),
+            click.option("--approvers", multiple=True, metavar="ID", help="Who may answer; `anyone`. Repeatable."),
+            click.option(
+                "--approval-time",
+                type=DURATION,
+                callback=_within_a_month,
+                metavar="24h",
+                help="Nobody's answer within this time is a decline.",
+            ),
             click.option("--env", multiple=True, metavar="NAME", help="Hand this variable on. Repeatable."),
         )
     ):
@@ -146,6 +166,7 @@ def _as_it_runs(aim: Target, *, directory: Path | None = None, argv: str | None 
     now = verbs.status(aim)
     has = {**now, "chain_limit": now["chain"]["limit"], "ceiling": now["ceilingSeconds"], "stall": now["stallSeconds"]}
     has |= {"keep_messages": now["keepMessages"], "keep_days": now["keepDays"] or 0}
+    has |= {"approvers": tuple(now["approvers"]) or ("anyone",), "approval_time": now["approvalSeconds"]}
     if directory is not None:
         given["directory"], has["directory"] = directory.expanduser().resolve(), Path(now["directory"])
     if argv is not None:
@@ -251,6 +272,8 @@ def settings(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click'
     changes = {name: value for name, value in said.items() if value not in (None, ())}
     chosen = profile()
     aim = target(chosen, channel)
+    if "approvers" in changes:
+        changes["approvers"] = verbs.people(chosen, channel=aim.channel, named=changes["approvers"])
     answer = verbs.settings(aim, **changes) if changes else verbs.status(aim)
     emit(answer, told.limits(answer), then="relay receiver status")
 

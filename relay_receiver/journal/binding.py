@@ -8,7 +8,10 @@ from sqlalchemy import Connection, insert, select, update
 
 from relay_receiver.journal.tables import binding
 
-_LISTS = ("argv", "env")
+ASK, DECLINE = "ask", "decline"
+"""What becomes of an agent's questions to people."""
+
+_LISTS = ("argv", "env", "approvers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +31,12 @@ class Binding:
     tools: bool
     env: tuple[str, ...]
     """Names of environment variables that children get; their values are never stored."""
+    approvals: str
+    """`ask`: what the agent asks goes to people; `decline`: it is declined at once."""
+    approvers: tuple[str, ...]
+    """Ids of the people who may answer; any person of the channel where it is empty."""
+    approval_time: float
+    """Seconds after which nobody's answer is a decline."""
     chain_limit: int
     ceiling: float
     stall: float

@@ -11,7 +11,7 @@ from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import OPEN, TERMINAL, JobState
 from relay_receiver.jobs.text import clean
 from relay_receiver.jobs.transitions import JobEvent, TransitionError, advance, posted_state
-from relay_receiver.journal import chain, history, room
+from relay_receiver.journal import approvals, chain, history, room
 from relay_receiver.journal.errors import MissedTransition
 from relay_receiver.journal.tables import (
     IN_FLIGHT_JOB,
@@ -341,6 +341,8 @@ def _move(
         raise MissedTransition(before.id, expected=before.state, found=None if found is None else found.state)
     moved = before.evolve(**changed)
     history.append(conn, before.id, source=before.state, target=target, attempt=moved.attempt, at=at, who=who, why=why)
+    if before.state is JobState.WAITING and target is not JobState.RUNNING:
+        approvals.drop(conn, before.id, at=at)
     if target in TERMINAL:
         room.promote(conn, at=at)
     return moved

@@ -39,6 +39,7 @@ UNPOSTED_JOB = f"body IS NOT NULL AND result IS NULL AND {among('state', _POSTED
 POSTED_JOB = "result_event IS NOT NULL"
 WAITING_FOR_ROOM = "received = 1"
 UNTOLD_CONTROL = "told = 0"
+UNSETTLED_APPROVAL = "settled = 0"
 
 metadata = MetaData(
     naming_convention={
@@ -78,6 +79,9 @@ binding = Table(
     Column("network", Boolean, nullable=False),
     Column("tools", Boolean, nullable=False),
     Column("env", Text, nullable=False),
+    Column("approvals", Text, nullable=False),
+    Column("approvers", Text, nullable=False),
+    Column("approval_time", REAL, nullable=False),
     Column("chain_limit", Integer, nullable=False),
     Column("ceiling", REAL, nullable=False),
     Column("stall", REAL, nullable=False),
@@ -94,6 +98,7 @@ binding = Table(
     Column("mend_after", Integer),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint(among("wake", Wake), name="wake"),
+    CheckConstraint("approvals IN ('ask', 'decline')", name="approvals"),
     CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name="chain"),
     CheckConstraint("keep_messages > 0 AND keep_days >= 0", name="keep"),
 )
@@ -240,14 +245,26 @@ approval = Table(
     Column("kind", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("action", Text, nullable=False),
+    Column("schema", Text),
+    Column("approvers", Text),
+    Column("request", Text),
     Column("state", Text, nullable=False),
+    Column("answer", Text),
     Column("decided_by", Text),
-    Column("at", REAL, nullable=False),
+    Column("reason", Text),
+    Column("told", Boolean, nullable=False),
+    Column("settled", Boolean, nullable=False),
+    Column("asked_at", REAL, nullable=False),
+    Column("ended_at", REAL),
     UniqueConstraint("job", "attempt", "question"),
     CheckConstraint(among("kind", ApprovalKind), name="kind"),
     CheckConstraint(among("state", ApprovalState), name="state"),
+    CheckConstraint("told OR NOT settled", name="order"),
+    Index("ix_approval_unsettled", "asked_at", sqlite_where=text(UNSETTLED_APPROVAL)),
+    Index("ix_approval_job", "job", "asked_at"),
 )
-"""What an agent asked of people, and what they decided. `action` is the JSON that they were shown."""
+"""What an agent asked of people, and what they decided. `action` is the JSON that they are shown; `schema`, `answer`
+and `approvers` are JSON. `told`: the agent needs no answer any more; `settled`: the hub knows that too."""
 
 control = Table(
     "control",

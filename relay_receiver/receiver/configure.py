@@ -15,7 +15,7 @@ from relay_receiver.client.rest import Rest
 from relay_receiver.jobs.chain import DEFAULT_LIMIT
 from relay_receiver.jobs.wake import Wake
 from relay_receiver.journal import binding as bindings
-from relay_receiver.journal.binding import Binding
+from relay_receiver.journal.binding import ASK, Binding
 from relay_receiver.journal.journal import Journal
 from relay_receiver.processes import environment, files, paths
 from relay_receiver.processes.lock import InstanceLock
@@ -27,6 +27,9 @@ from relay_receiver.wire.message import seconds
 CEILING_SECONDS = 3600.0
 STALL_SECONDS = 900.0
 KEEP_MESSAGES = 1000
+APPROVAL_SECONDS = 24 * 3600.0
+ANYONE = "anyone"
+"""In the place of approvers: any person of the channel."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,13 +54,19 @@ class Wishes:
     tools: bool | None = None
     env: Sequence[str] | None = None
     """Names of environment variables that the agent may see; their values are never stored."""
+    approvals: str | None = None
+    """`ask` (default): what the agent asks goes to people; `decline`: it is declined at once."""
+    approvers: Sequence[str] | None = None
+    """Names or ids of the people who may answer, or `anyone`, the default: any person of the channel."""
+    approval_time: float | None = None
+    """Seconds after which nobody's answer is a decline."""
 
     def columns(self) -> dict[str, Any]:
         """What is wished for, as columns of the binding."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.directory is not None:
             given["directory"] = str(self.directory.resolve())
-        for name in ("argv", "env"):
+        for name in ("argv", "env", "approvers"):
             given[name] = tuple(given[name]) if given[name] else None
         return {name: value for name, value in given.items() if value is not None}
 
@@ -95,9 +104,10 @@ async def configure(
         journal = Journal.open(target.folder / JOURNAL)
         try:
             before = journal.read_now(bindings.get)
-            wanted = _wanted(
-                before or _fresh(profile, channel, channel_name), wishes.columns(), new_session=new_session
-            )
+            changes = wishes.columns()
+            if wishes.approvers:
+                changes["approvers"] = await people(profile, channel, wishes.approvers)
+            wanted = _wanted(before or _fresh(profile, channel, channel_name), changes, new_session=new_session)
             checked = _checked(wanted, target)
             if before is None:
                 journal.write_now(bindings.create, await _first(profile, checked))
@@ -122,7 +132,34 @@ async def configure(
         "chainLimit": checked.chain_limit,
         "network": checked.network,
         "tools": checked.tools,
+        "approvals": checked.approvals,
+        "approvers": list(checked.approvers),
     }
+
+
+async def people(profile: Profile, channel: str, named: Sequence[str]) -> tuple[str, ...]:
+    """The ids of people of a channel, by name or id; none for `anyone`.
+
+    Raises:
+        RelayError: somebody is not there, or no person; a name is not unique; the hub is away.
+    """
+    if tuple(named) == (ANYONE,):
+        return ()
+    async with Rest(profile.url, profile.token()) as rest:
+        members = await Hub(rest).members(channel)
+    found = []
+    for each in named:
+        fits = [member for member in members if each in {member["id"], member["name"]} and member["kind"] == "human"]
+        if len(fits) != 1:
+            here = ", ".join(f"{member['name']} ({member['id']})" for member in members if member["kind"] == "human")
+            what = "There are several people called" if fits else "There is no person called"
+            raise RelayError(
+                f"{what} {each} in this channel; its people are: {here or 'none'}.",
+                code="unknown_person",
+                hint="--approvers ID, or --approvers anyone",
+            )
+        found.append(str(fits[0]["id"]))
+    return tuple(dict.fromkeys(found))
 
 
 def _fresh(profile: Profile, channel: str, channel_name: str) -> Binding:
@@ -139,6 +176,9 @@ def _fresh(profile: Profile, channel: str, channel_name: str) -> Binding:
         network=False,
         tools=True,
         env=(),
+        approvals=ASK,
+        approvers=(),
+        approval_time=APPROVAL_SECONDS,
         chain_limit=DEFAULT_LIMIT,
         ceiling=CEILING_SECONDS,
         stall=STALL_SECONDS,
@@ -188,7 +228,12 @@ def _checked(wanted: Binding, target: Target) -> Binding:
         kind = registry.load(wanted.adapter)
         settings = kind.check(
             AdapterBinding(
-                settings={"argv": list(wanted.argv), "network": wanted.network, "tools": wanted.tools},
+                settings={
+                    "argv": list(wanted.argv),
+                    "network": wanted.network,
+                    "tools": wanted.tools,
+                    "ask": wanted.approvals == ASK,
+                },
                 directory=folder,
                 environment=environment.build(wanted.env),
                 spool=target.folder / SPOOL,
@@ -239,6 +284,9 @@ def _columns(binding: Binding) -> dict[str, Any]:
         "network",
         "tools",
         "env",
+        "approvals",
+        "approvers",
+        "approval_time",
         "session",
         "agent_name",
         "channel_name",

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from relay_receiver.adapters.base import Accepted
@@ -11,7 +11,8 @@ from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.outcome import Outcome
 from relay_receiver.jobs.state import TERMINAL, JobState
 from relay_receiver.jobs.transitions import JobEvent
-from relay_receiver.journal import jobs
+from relay_receiver.journal import jobs, waiting
+from relay_receiver.journal.approvals import Approval
 from relay_receiver.receiver import results
 from relay_receiver.receiver.parts import Parts
 
@@ -25,6 +26,8 @@ class Memory:
     began: float = 0.0
     """From here its ceiling counts; moved on by the time it waited for a person."""
     waiting_since: float | None = None
+    given: set[str] = field(default_factory=set)
+    """Questions whose answer the adapter was given."""
     last_event: float = 0.0
     interrupt: asyncio.Task[None] | None = None
     ceiling: bool = False
@@ -65,6 +68,40 @@ class Hand:
         moved = await self._parts.write(jobs.move, job.id, event, at=self._parts.now(), who=who, why=why, **columns)
         self._parts.log.info("job", extra={"job": job.id, "state": moved.state.value, "why": why})
         self.job = None if moved.state in TERMINAL or moved.state is JobState.QUEUED else moved
+        if job.state is JobState.WAITING:
+            self._parts.asking.set()
+
+    # Questions to people.
+
+    async def ask(self, asked: Approval) -> Approval:
+        """Have the job wait for an answer; the question as the journal has it."""
+        self.job, found = await self._parts.write(waiting.ask, asked, at=self._parts.now())
+        self._wait()
+        return found
+
+    async def answered(self, approval: str) -> None:
+        """The agent waits no longer for this; with the last such question the job runs again."""
+        resumed = await self._parts.write(waiting.over, approval, at=self._parts.now())
+        if resumed is not None and self.job is not None and resumed.id == self.job.id:
+            self.job = resumed
+        self._wait()
+
+    async def found(self, asked: Sequence[Approval]) -> float:
+        """Have the job wait for what it is found to wait for; the seconds that it has waited so far."""
+        parts, job = self._parts, self.held()
+        self.job = await parts.write(waiting.found, job.id, job.attempt, asked, at=parts.now())
+        self._wait()
+        return await parts.journal.read(waiting.waited, self.job, at=parts.now())
+
+    def _wait(self) -> None:
+        """Stop the clock of the job's ceiling while it waits for people."""
+        memory, boot = self.memory, self._parts.boot()
+        if self.job is not None and self.job.state is JobState.WAITING:
+            memory.waiting_since = boot if memory.waiting_since is None else memory.waiting_since
+        elif memory.waiting_since is not None:
+            memory.began += boot - memory.waiting_since
+            memory.waiting_since = None
+        self._parts.asking.set()
 
     async def note(self, **columns: Any) -> None:  # noqa: ANN401 - columns
         """Store facts of the job that are no move."""

@@ -13,14 +13,14 @@ from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import jobs, messages, space
 from relay_receiver.journal.controls import Control
 from relay_receiver.journal.journal import Connection
-from relay_receiver.receiver import controls
+from relay_receiver.receiver import approvals, controls, decisions
 from relay_receiver.receiver.lease import Lease
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.pruning import Pruning
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.message import Message
 
-TYPES = ("message.created", "message.cancel", controls.CONTROL)
+TYPES = ("message.created", "message.cancel", "request.updated", controls.CONTROL)
 
 POSITION_SECONDS = 600.0
 """A cursor without a message is committed at most this often; an idle channel has none."""
@@ -43,6 +43,7 @@ class Intake:
         *,
         changed: Callable[[], None],
         healed: Callable[[], None] = lambda: None,
+        answered: Callable[[], None] = lambda: None,
         ordered: Callable[[], None] = lambda: None,
     ) -> None:
         self._parts = parts
@@ -50,6 +51,7 @@ class Intake:
         self._pruning = pruning
         self._changed = changed
         self._healed = healed
+        self._answered = answered
         self._ordered = ordered
         self._healing = False
         self._since_room = 0
@@ -119,18 +121,30 @@ class Intake:
             self._lease.renew_soon()
         await self._lease.held.wait()
         arrived, cancels = self._parse(batch.events)
+        decided = self._decided(batch.events)
         ordered = controls.found_in(batch.events, parts)
         await self._room(arrived)
         due = batch.cursor != parts.binding.cursor and parts.boot() - self._position_at > POSITION_SECONDS
-        if arrived or cancels or ordered or due:
+        if arrived or cancels or decided or ordered or due:
             self._position_at = parts.boot()
-            await parts.write(
-                _store, arrived, cancels, ordered, cursor=batch.cursor, watermark=batch.watermark, at=parts.now()
+            unused = await parts.write(
+                _store,
+                arrived,
+                cancels,
+                decided,
+                ordered,
+                cursor=batch.cursor,
+                watermark=batch.watermark,
+                at=parts.now(),
             )
+            for why in unused:
+                parts.log.warning("answer not used", extra={"why": why})
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
+        if any(decisions.is_partial(each) for each in decided):
+            self._answered()
         if ordered:
             self._ordered()
-        if arrived or cancels:
+        if arrived or cancels or decided:
             self._changed()
         self._unsaid = self._unsaid or bool(batch.events)
         if self._unsaid and parts.binding.subscription is not None and not self._own(arrived, batch):
@@ -165,6 +179,16 @@ class Intake:
                 self._parts.log.warning("event not understood", extra={"number": event.get("id"), "why": str(error)})
         return arrived, cancels
 
+    def _decided(self, events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The requests to people of this agent among the events, as they are now."""
+        found = [event["data"] for event in events if event.get("type") == "request.updated" and event.get("data")]
+        told = [data.get("request") for data in found if isinstance(data, dict)]
+        return [each for each in told if isinstance(each, dict) and self._is_mine(each)]
+
+    def _is_mine(self, request: dict[str, Any]) -> bool:
+        author = request.get("author")
+        return isinstance(author, dict) and author.get("id") == self._parts.binding.agent
+
     async def _room(self, arrived: Sequence[Message]) -> None:
         """Take nothing more in while the journal is at its bound: the hub keeps what is not acknowledged (P8)."""
         self._since_room += sum(len(each.content) for each in arrived)
@@ -185,12 +209,14 @@ def _store(
     conn: Connection,
     arrived: Sequence[Message],
     cancels: Sequence[str],
+    decided: Sequence[dict[str, Any]],
     ordered: Sequence[Control] = (),
     *,
     cursor: str,
     watermark: int,
     at: float,
-) -> None:
+) -> list[str]:
+    """Store a batch and its position; why what it says of questions to people is not used, where it is not."""
     messages.intake(conn, arrived, cursor=cursor, watermark=watermark, at=at)
     for message in cancels:
         job = jobs.of_message(conn, message)
@@ -204,3 +230,8 @@ def _store(
     if not arrived:
         bindings.note_position(conn, cursor, watermark)
     controls.store(conn, ordered)
+    me = bindings.get(conn) if decided else None
+    if me is None:
+        return []
+    found = [approvals.take(conn, each, agent=me.agent, channel=me.channel, at=at) for each in decided]
+    return [why for why in found if why is not None]

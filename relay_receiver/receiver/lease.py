@@ -119,6 +119,8 @@ class Lease:
         situation.hub_error = None
         situation.fence = str(answer["fence"])
         situation.lease_until = asked + limits.LEASE_SECONDS
+        if isinstance(expires := answer.get("expires"), int | float):
+            situation.hub_ahead = expires / 1000 - limits.LEASE_SECONDS - parts.now()
         self._set(LeaseState.HELD)
         self._reconcile(answer.get("run"))
         self.held.set()

@@ -52,7 +52,7 @@ class Outbox:
         except HubAway as error:
             return self._later(error)
         except HubError as error:
-            if _for_later(error):
+            if for_later(error):
                 return self._later(error)
             if job.run_claim is not None and _is_no_run_any_more(error):
                 return await self._without_run(job)
@@ -74,7 +74,7 @@ class Outbox:
         try:
             message = await self._send(job)
         except (HubAway, HubError) as error:
-            if _for_later(error):
+            if for_later(error):
                 self._later(error)
                 return False
             parts.situation.last_error = error.sentence
@@ -109,7 +109,7 @@ class Outbox:
                 }
             )
         except (HubAway, HubError) as error:
-            if _for_later(error):
+            if for_later(error):
                 self._later(error)
                 return False
             parts.situation.last_error = f"the notice of an unknown outcome was refused: {error.sentence}"
@@ -211,6 +211,6 @@ def _is_no_run_any_more(error: HubError) -> bool:
     return freed or error.code == "unknown_run"
 
 
-def _for_later(error: HubAway | HubError) -> bool:
+def for_later(error: HubAway | HubError) -> bool:
     """Whether the hub may take the same post another time."""
     return isinstance(error, HubAway) or error.status in _FOR_LATER or error.status >= 500

@@ -12,7 +12,7 @@ from relay_receiver.adapters.base import Binding as AdapterBinding
 from relay_receiver.client.hub import Hub
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.job import Job
-from relay_receiver.journal.binding import Binding
+from relay_receiver.journal.binding import ASK, Binding
 from relay_receiver.journal.journal import Connection, Journal, JournalUnavailable
 from relay_receiver.processes import environment, files, paths
 from relay_receiver.receiver.backoff import Ladder
@@ -33,7 +33,12 @@ def adapter_binding(binding: Binding, folder: Path, in_flight: Job | None) -> Ad
         in_flight: the job that a process before this one left at the agent.
     """
     return AdapterBinding(
-        settings={"argv": list(binding.argv), "network": binding.network, "tools": binding.tools},
+        settings={
+            "argv": list(binding.argv),
+            "network": binding.network,
+            "tools": binding.tools,
+            "ask": binding.approvals == ASK,
+        },
         directory=Path(binding.directory),
         environment=environment.build(binding.env),
         spool=files.private_dir(folder / SPOOL),
@@ -59,6 +64,8 @@ class Parts:
     boot: Callable[[], float]
     lease_in_doubt: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to have the lease looked at, and what the hub holds open reconciled, at once."""
+    asking: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set to have what waits for people looked at."""
     noticed: Callable[[], None] = lambda: None
     """Called where something may have changed that people are shown at the hub."""
 

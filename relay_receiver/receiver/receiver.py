@@ -22,6 +22,7 @@ from relay_receiver.journal.journal import Journal
 from relay_receiver.processes import identity, paths
 from relay_receiver.processes.launch import Launcher
 from relay_receiver.receiver import presence
+from relay_receiver.receiver.approvals import Approvals
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.control import Control
 from relay_receiver.receiver.controls import Controls
@@ -131,13 +132,24 @@ class Receiver:
             )
             parts.noticed = lease.notice
             pruning = Pruning(parts)
+            asking = Approvals(parts, changed=runner.kick)
+
             ordered = Controls(parts, runner)
 
             def healed() -> None:
                 runner.post(runner.post_again)
+                asking.look_soon()
                 ordered.ask_hub()
 
-            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=healed, ordered=ordered.look)
+            intake = Intake(
+                parts,
+                lease,
+                pruning,
+                changed=runner.kick,
+                healed=healed,
+                answered=asking.look_soon,
+                ordered=ordered.look,
+            )
             spoken = Spoken(parts, runner, lease, stop=self.stop)
             control = Control(self._runtime, spoken.verbs(), self._log)
             await control.open()
@@ -148,6 +160,7 @@ class Receiver:
                 tasks.create_task(self._for_life(parts.situation, "report", report.run), name="report"),
                 tasks.create_task(self._for_life(parts.situation, "decisions", ordered.run), name="decisions"),
                 tasks.create_task(self._for_life(parts.situation, "runner", runner.run), name="runner"),
+                tasks.create_task(self._for_life(parts.situation, "approvals", asking.run), name="approvals"),
                 tasks.create_task(self._for_life(parts.situation, "pruning", pruning.run), name="pruning"),
                 tasks.create_task(
                     self._for_life(parts.situation, "adapter", lambda: _pump(parts, runner)), name="adapter"

@@ -4,7 +4,10 @@ from relay_receiver.adapters.base import Accepted, Finished, NeverStarted, Recov
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import JobState
 from relay_receiver.jobs.transitions import JobEvent
+from relay_receiver.journal.approvals import Approval
+from relay_receiver.journal.binding import ASK
 from relay_receiver.processes.identity import ProcessIdentity, boot_id
+from relay_receiver.receiver import approvals
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.watch import Watch
@@ -35,8 +38,8 @@ async def act(parts: Parts, hand: Hand, watch: Watch, found: Recovery, *, lost: 
     match found:
         case Finished():
             await watch.finished(found)
-        case StillRunning(execution=execution, keeper=keeper):
-            await _attached(parts, hand, Accepted(execution=execution, keeper=keeper))
+        case StillRunning():
+            await _attached(parts, hand, watch, found)
         case NeverStarted() if job.holder != parts.binding.holder:
             # The journal was copied or restored since: where it comes from, it may have started.
             if job.state is not JobState.UNKNOWN:
@@ -48,15 +51,14 @@ async def act(parts: Parts, hand: Hand, watch: Watch, found: Recovery, *, lost: 
                 await hand.lose(f"{lost}; {reason}" if lost else reason, evidence, suggestion)
 
 
-async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:
+async def _attached(parts: Parts, hand: Hand, watch: Watch, found: StillRunning) -> None:
     job, memory = hand.held(), hand.memory
     boot, now = parts.boot(), parts.now()
+    accepted = Accepted(execution=found.execution, keeper=found.keeper)
     memory.accepted = accepted
     memory.accepted_at = memory.last_event = boot
-    memory.began = max(boot - max(0.0, now - (job.submitted_at or now)), _started(accepted.keeper))
-    if job.state is JobState.WAITING:
-        await hand.move(JobEvent.RESUME, who="receiver", why="attached again")
-    elif job.state is not JobState.RUNNING:
+    began = max(boot - max(0.0, now - (job.submitted_at or now)), _started(accepted.keeper))
+    if job.state not in {JobState.RUNNING, JobState.WAITING}:
         await hand.move(
             JobEvent.ACCEPTED,
             who="receiver",
@@ -64,6 +66,15 @@ async def _attached(parts: Parts, hand: Hand, accepted: Accepted) -> None:
             execution=accepted.execution,
             keeper=accepted.keeper,
         )
+    waited = await hand.found([] if parts.binding.approvals != ASK else _questions(parts, job, found))
+    memory.began = min(boot, began + waited)
+    if parts.binding.approvals != ASK:
+        for wait in found.waits:
+            await watch.give(wait.question, approvals.declined(approvals.NOT_ASKED))
+
+
+def _questions(parts: Parts, job: Job, found: StillRunning) -> list[Approval]:
+    return [approvals.asked(job, wait, parts.binding.approvers, at=parts.now()) for wait in found.waits]
 
 
 def _started(keeper: str | None) -> float:

@@ -7,7 +7,7 @@ same on the journal when none runs.
 import getpass
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -271,8 +271,17 @@ def settle(
         return {**views.job_view(settled), "ended": ended}
 
 
+def people(profile: "Profile", *, channel: str, named: Sequence[str]) -> tuple[str, ...]:
+    """The ids of people of a channel, by name or id; see `configure.people`."""
+    import asyncio
+
+    from relay_receiver.receiver import configure as configuring
+
+    return asyncio.run(configuring.people(profile, channel, named))
+
+
 def settings(target: Target, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - columns of the binding
-    """Change wake, chain_limit, ceiling, stall, network or env, from the next job on."""
+    """Change wake, limits, network, env or who approves, from the next job or question on."""
     target.facts()
     try:
         return _ask(target, "settings", changes=changes)

@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import JobState
+from relay_receiver.journal import approvals, jobs, messages
 from relay_receiver.journal import chain as chains
-from relay_receiver.journal import jobs, messages
+from relay_receiver.journal.approvals import Approval
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Connection
 from relay_receiver.receiver.situation import Situation
@@ -69,7 +71,27 @@ def job_sheet(conn: Connection, job_id: str) -> dict[str, Any] | None:
         "key": f"{job.id}.{job.attempt}",
         "keeper": job.keeper,
         "history": history,
+        "approvals": [_approval_view(each) for each in approvals.of(conn, job_id)],
         "evidence": json.loads(job.evidence) if job.evidence else None,
+    }
+
+
+def _approval_view(asked: Approval) -> dict[str, Any]:
+    """A question to people as `job` shows it: what was shown, who decided what, whether the agent has it."""
+    return {
+        "id": asked.id,
+        "request": asked.request,
+        "attempt": asked.attempt,
+        "kind": asked.kind.value,
+        "title": asked.title,
+        "action": json.loads(asked.action),
+        "state": asked.state.value,
+        "answer": json.loads(asked.answer) if asked.answer else None,
+        "decidedBy": asked.decided_by,
+        "reason": asked.reason,
+        "told": asked.told,
+        "askedAt": iso(asked.asked_at),
+        "endedAt": _iso(asked.ended_at),
     }
 
 
@@ -92,6 +114,9 @@ def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
         "tools": binding.tools,
         "ceilingSeconds": binding.ceiling,
         "stallSeconds": binding.stall,
+        "approvals": binding.approvals,
+        "approvers": list(binding.approvers),
+        "approvalSeconds": binding.approval_time,
         "keepMessages": binding.keep_messages,
         "keepDays": binding.keep_days or None,
         "chain": {
@@ -103,7 +128,7 @@ def stored_status(conn: Connection, binding: Binding) -> dict[str, Any]:
         "queue": {"queued": counts.get("queued", 0), "received": counts.get("received", 0)},
         "jobs": counts,
         "job": None if in_flight is None else job_view(in_flight),
-        "needsPerson": _needs(in_flight, paused=following.paused),
+        "needsPerson": _needs(in_flight, approvals.unanswered(conn), paused=following.paused),
     }
 
 
@@ -143,8 +168,17 @@ def running_status(situation: Situation, stored: dict[str, Any]) -> dict[str, An
     }
 
 
-def _needs(in_flight: Job | None, *, paused: bool) -> list[dict[str, Any]]:
-    needs: list[dict[str, Any]] = []
+def _needs(in_flight: Job | None, asked: Sequence[Approval], *, paused: bool) -> list[dict[str, Any]]:
+    needs: list[dict[str, Any]] = [
+        {
+            "what": "approval",
+            "job": each.job,
+            "request": each.request,
+            "title": each.title,
+            "next": f"relay requests show {each.request}" if each.request else f"relay receiver job {each.job}",
+        }
+        for each in asked
+    ]
     if in_flight is not None and in_flight.state is JobState.UNKNOWN:
         needs.append({"what": "unknown", "job": in_flight.id, "next": f"relay receiver job {in_flight.id}"})
     if paused:

@@ -1,6 +1,6 @@
 """Watching the agent: what it says moves the job on; ceiling, stall and cancel are watched for."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from relay_receiver.adapters.base import (
@@ -16,10 +16,14 @@ from relay_receiver.adapters.base import (
 )
 from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.jobs.transitions import JobEvent
-from relay_receiver.receiver import results
+from relay_receiver.journal.approvals import name, untold
+from relay_receiver.journal.binding import ASK
+from relay_receiver.journal.tables import ApprovalState
+from relay_receiver.receiver import approvals, results
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.outbox import Outbox
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.wire import faultpoint
 
 SETTLE_SECONDS = 0.03
 """A job that ends this soon after it was accepted goes from `submitting` straight to `output`: one fsync less."""
@@ -67,6 +71,7 @@ class Watch:
             self.interrupt()
             return None
         if waits:
+            await self._give_decided()
             return None
         return min(left, self._until_stall(now) or left)
 
@@ -122,6 +127,8 @@ class Watch:
         """Take one event; those of other attempts are passed over."""
         job, memory = self._hand.job, self._hand.memory
         if job is None or event.key != f"{job.id}.{job.attempt}":
+            if isinstance(event, Waiting):
+                await self.give(event.question, approvals.declined("the job that asked has ended"))
             return
         memory.last_event = self._parts.boot()
         self._parts.situation.stalled = False
@@ -134,26 +141,50 @@ class Watch:
             if job.state is JobState.SUBMITTING and memory.accepted is not None and proves:
                 await self._commit_running(memory.accepted)
             await self._living(event)
+        elif isinstance(event, Waiting):
+            await self.give(event.question, approvals.declined("nobody knows what became of the job that asked"))
 
     async def _living(self, event: Started | Progress | Waiting | WaitOver) -> None:
-        job, memory = self._hand.held(), self._hand.memory
+        job = self._hand.held()
         match event:
             case Started():
                 if job.started_at is None:
                     await self._hand.note(started_at=self._parts.now())
             case Progress(note=note):
                 self._parts.situation.last_note = note
-            case Waiting(title=title):
-                if job.state is JobState.RUNNING:
-                    await self._hand.move(JobEvent.WAIT, who="adapter", why=title)
-                    memory.waiting_since = self._parts.boot()
-                    self._stage("waiting", title)
-            case WaitOver():
-                if job.state is JobState.WAITING:
-                    await self._hand.move(JobEvent.RESUME, who="adapter")
-                    memory.began += self._parts.boot() - (memory.waiting_since or self._parts.boot())
-                    memory.waiting_since = None
-                    self._stage("running")
+            case Waiting():
+                await self._asked(event)
+            case WaitOver(question=question):
+                await self._hand.answered(name(job.id, job.attempt, question))
+
+    # What it asks of people.
+
+    async def _asked(self, wait: Waiting) -> None:
+        job, parts = self._hand.held(), self._parts
+        if parts.binding.approvals != ASK:
+            await self.give(wait.question, approvals.declined(approvals.NOT_ASKED))
+            return
+        row = await self._hand.ask(approvals.asked(job, wait, parts.binding.approvers, at=parts.now()))
+        if row.told:
+            await self.give(wait.question, approvals.declined("what it asked was closed before"))
+
+    async def _give_decided(self) -> None:
+        """Give the agent what was decided, once in this process; `WaitOver` tells that it has it."""
+        job, given = self._hand.held(), self._hand.memory.given
+        for row in await self._parts.journal.read(untold, job.id):
+            if row.state is not ApprovalState.OPEN and row.id not in given:
+                given.add(row.id)
+                self._parts.log.info("decided", extra={"job": job.id, "what": row.state.value, "by": row.decided_by})
+                await self.give(row.question, approvals.decision(row))
+
+    async def give(self, question: str, decision: Mapping[str, Any]) -> None:
+        """Give an answer to the agent; where that fails, the end of the execution is told as always."""
+        faultpoint.hit("adapter.answer.before")
+        try:
+            await self._parts.adapter.answer(question, decision)
+        except Exception:
+            self._parts.log.exception("answer not given")
+        faultpoint.hit("adapter.answer.after")
 
     async def finished(self, event: Finished) -> None:
         """Take the end of the attempt."""

@@ -35,6 +35,9 @@ def upgrade() -> None:
         sa.Column("network", sa.Boolean(), nullable=False),
         sa.Column("tools", sa.Boolean(), nullable=False),
         sa.Column("env", sa.Text(), nullable=False),
+        sa.Column("approvals", sa.Text(), nullable=False),
+        sa.Column("approvers", sa.Text(), nullable=False),
+        sa.Column("approval_time", sa.REAL(), nullable=False),
         sa.Column("chain_limit", sa.Integer(), nullable=False),
         sa.Column("ceiling", sa.REAL(), nullable=False),
         sa.Column("stall", sa.REAL(), nullable=False),
@@ -50,6 +53,7 @@ def upgrade() -> None:
         sa.Column("configured_at", sa.REAL(), nullable=False),
         sa.Column("mend_after", sa.Integer(), nullable=True),
         sa.CheckConstraint("wake IN ('addressed', 'all', 'manual')", name=op.f("ck_binding_wake")),
+        sa.CheckConstraint("approvals IN ('ask', 'decline')", name=op.f("ck_binding_approvals")),
         sa.CheckConstraint("chain_limit >= 0 AND chain_count >= 0", name=op.f("ck_binding_chain")),
         sa.CheckConstraint("keep_messages > 0 AND keep_days >= 0", name=op.f("ck_binding_keep")),
         sa.CheckConstraint("id = 1", name=op.f("ck_binding_one_row")),
@@ -204,9 +208,18 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
         sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("schema", sa.Text(), nullable=True),
+        sa.Column("approvers", sa.Text(), nullable=True),
+        sa.Column("request", sa.Text(), nullable=True),
         sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("answer", sa.Text(), nullable=True),
         sa.Column("decided_by", sa.Text(), nullable=True),
-        sa.Column("at", sa.REAL(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("told", sa.Boolean(), nullable=False),
+        sa.Column("settled", sa.Boolean(), nullable=False),
+        sa.Column("asked_at", sa.REAL(), nullable=False),
+        sa.Column("ended_at", sa.REAL(), nullable=True),
+        sa.CheckConstraint("told OR NOT settled", name=op.f("ck_approval_order")),
         sa.CheckConstraint("kind IN ('approval', 'input')", name=op.f("ck_approval_kind")),
         sa.CheckConstraint(
             "state IN ('answered', 'approved', 'closed', 'declined', 'expired', 'open')", name=op.f("ck_approval_state")
@@ -214,6 +227,14 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["job"], ["job.id"], name="fk_approval_job_job"),
         sa.PrimaryKeyConstraint("id", name="pk_approval"),
         sa.UniqueConstraint("job", "attempt", "question", name="uq_approval_job_attempt_question"),
+    )
+    op.create_index("ix_approval_job", "approval", ["job", "asked_at"], unique=False)
+    op.create_index(
+        "ix_approval_unsettled",
+        "approval",
+        ["asked_at"],
+        unique=False,
+        sqlite_where=sa.text("settled = 0"),
     )
     op.create_table(
         "job_event",

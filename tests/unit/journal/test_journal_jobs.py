@@ -9,9 +9,8 @@ from support_journal import arrive, job_of, opened, said, submitted
 from relay_receiver.jobs.outcome import END_STATE, Outcome
 from relay_receiver.jobs.state import IN_FLIGHT, JobState
 from relay_receiver.jobs.transitions import TABLE, JobEvent, TransitionError
-from relay_receiver.journal import approvals, chain, jobs
+from relay_receiver.journal import chain, jobs
 from relay_receiver.journal.journal import Journal, JournalError, MissedTransition
-from relay_receiver.journal.tables import ApprovalKind, ApprovalState
 from relay_receiver.journal.tables import job as job_table
 
 
@@ -252,21 +251,4 @@ def test_expired_jobs_are_found_while_they_are_queued(tmp_path: Path) -> None:
     submitted(journal, job_of(journal, 1))
     assert journal.read_now(jobs.expired, 29.9) == []
     assert [job.event for job in journal.read_now(jobs.expired, 60.0)] == [4, 3]
-    journal.close()
-
-
-def test_the_first_decision_of_a_question_stands(tmp_path: Path) -> None:
-    journal, job = one_job(tmp_path)
-    asked = {"job": job.id, "attempt": 1, "question": "q1", "title": "rm?", "action": '{"argv": ["rm"]}', "at": 5.0}
-    for _ in range(2):
-        journal.write_now(approvals.ask, "a1", kind=ApprovalKind.APPROVAL, **asked)
-    (pending,) = journal.read_now(approvals.pending, job.id)
-    assert (pending.id, pending.state, pending.action) == ("a1", ApprovalState.OPEN, '{"argv": ["rm"]}')
-    assert journal.write_now(approvals.end, "a1", ApprovalState.DECLINED, decided_by="ann", at=6.0)
-    assert not journal.write_now(approvals.end, "a1", ApprovalState.APPROVED, decided_by="bob", at=7.0)
-    found = journal.read_now(approvals.get, "a1")
-    assert found is not None
-    assert (found.state, found.decided_by, found.at) == (ApprovalState.DECLINED, "ann", 6.0)
-    assert journal.read_now(approvals.pending, job.id) == []
-    assert journal.read_now(approvals.get, "a2") is None
     journal.close()

@@ -4,19 +4,20 @@ import re
 from pathlib import Path
 
 import pytest
-from support_journal import arrive, job_of, opened, said, statements, submitted
+from support_journal import arrive, asked, job_of, opened, said, statements, submitted
 
 from relay_receiver.jobs.transitions import JobEvent
-from relay_receiver.journal import approvals, chain, jobs, messages
+from relay_receiver.journal import approvals, chain, jobs, messages, waiting
 from relay_receiver.journal import binding as bindings
+from relay_receiver.journal.approvals import Decision
 from relay_receiver.journal.journal import Journal
-from relay_receiver.journal.tables import ApprovalKind, ApprovalState
+from relay_receiver.journal.tables import ApprovalState
 
 SMALL = "binding|place|chain_base|alembic_version|json_each|opened|anon_[0-9]+|CONSTANT ROW|[0-9]+ CONSTANT ROWS|c"
 """What may be read whole: single rows, values that we bring, and counted rows that a LIMIT bounds."""
 SCAN = re.compile(rf"SCAN (?!({SMALL})\b|\(subquery|\w+ VIRTUAL TABLE)")
-PARTIAL = "ix_job_open|ix_job_queued|ix_job_unposted|ix_message_received|ux_job_in_flight"
-BOUNDED = re.compile(rf"SCAN (job|message) USING (COVERING )?INDEX ({PARTIAL})\b")
+PARTIAL = "ix_approval_unsettled|ix_job_open|ix_job_queued|ix_job_unposted|ix_message_received|ux_job_in_flight"
+BOUNDED = re.compile(rf"SCAN (approval|job|message) USING (COVERING )?INDEX ({PARTIAL})\b")
 """These indexes hold only what is open or waits: that is what is wanted, or a LIMIT ends it."""
 ORDERED = re.compile(r"SCAN (job|message) USING (COVERING )?INDEX (ix_job_event|ix_message_event)$")
 """Newest first along the index; only with a LIMIT, and with nothing that passes rows over."""
@@ -53,14 +54,20 @@ def everything(journal: Journal) -> None:
     journal.read_now(jobs.expired, 1e9)
     journal.read_now(jobs.list_jobs, limit=20)
     journal.read_now(jobs.list_jobs, limit=20, open_only=True)
-    submitted(journal, job)
-    journal.write_now(
-        approvals.ask, "a", job=job.id, attempt=1, question="q", kind=ApprovalKind.INPUT, title="", action="{}", at=1.0
-    )
-    journal.read_now(approvals.pending, job.id)
-    journal.read_now(approvals.get, "a")
-    journal.write_now(approvals.end, "a", ApprovalState.ANSWERED, decided_by="ann", at=2.0)
-    journal.write_now(jobs.requeue, job.id, JobEvent.REFUSED, at=1.0, who="adapter", why="busy")
+    job = submitted(journal, job)
+    journal.write_now(jobs.move, job.id, JobEvent.ACCEPTED, at=1.0, who="adapter")
+    for question in ("q", "p", "o"):
+        journal.write_now(waiting.ask, asked(job, question), at=1.0)
+    journal.read_now(approvals.unsettled)
+    journal.read_now(approvals.of, job.id)
+    one, two, _ = journal.read_now(approvals.pending, job.id)
+    journal.write_now(approvals.known_as, one.id, "req_1")
+    journal.write_now(approvals.decide, one.id, Decision(state=ApprovalState.APPROVED, by="ann"), at=2.0)
+    journal.write_now(waiting.over, one.id, at=2.0)
+    journal.write_now(waiting.found, job.id, job.attempt, [two], at=2.0)
+    journal.read_now(waiting.waited, job, at=3.0)
+    journal.write_now(approvals.settle, one.id)
+    journal.write_now(jobs.requeue, job.id, JobEvent.RETRY, at=1.0, who="adapter", why="never started")
     journal.write_now(jobs.run_closed, job.id)
     submitted(journal, job_of(journal, 2400))
     journal.write_now(chain.resume, at=1.0, who="ann")
