@@ -61,7 +61,7 @@ def _kind(field: Mapping[str, Any]) -> str:
         words = [
             {"string": "text", "boolean": "true or false", "integer": "a whole number"}.get(field["type"], "a number")
         ]
-    bounds = (("minLength", "maxLength", "characters"), ("minimum", "maximum", ""), ("minItems", "maxItems", "choices"))
+    bounds = (("minLength", "maxLength", "characters"), ("minimum", "maximum", ""), ("minItems", "maxItems", "of them"))
     for least, most, unit in bounds:
         words += [f"at least {field[least]} {unit}".rstrip()] if least in field else []
         words += [f"at most {field[most]} {unit}".rstrip()] if most in field else []

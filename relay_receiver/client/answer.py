@@ -65,7 +65,7 @@ class _Waiting:
                 await self._sleep(
                     retry.pause(error, failures, jitter=random.random(), first=0.5, ceiling=_RETRY_CEILING)  # noqa: S311 - spreads load
                 )
-                if loop.time() >= until and self.found is not None:
+                if loop.time() >= until:
                     return
                 continue
             failures = 0

@@ -192,6 +192,21 @@ def test_a_job_is_told_of_no_request_and_reads_only_its_own(hub: LiveHub, owner:
     )
 
 
+def test_a_job_is_told_of_no_request_from_the_stored_events_either(
+    hub: LiveHub, owner: Member, bob: Member, lab: str
+) -> None:
+    _, job = job_of(bob, owner, lab)
+    cursor = bob.http.get("/state", headers=job).json()["cursor"]
+    ask(bob, lab)
+    hub.stop()
+    hub.start()
+    again = hub.member(bob.id, bob.token, bob.identity)
+    for types in ("request.created", "receiver.control,request.updated", "message.created"):
+        params = {"wait": 1, "cursor": cursor, "types": types}
+        assert good(again.http.get("/updates", headers=job, params=params))["events"] == []
+    assert again.get("/updates", wait=1, cursor=cursor, types=TYPES)["events"] != []
+
+
 def _input(lab: str) -> dict[str, Any]:
     return {"channel": lab, "kind": "input", "title": "Which?", "operationId": secrets.token_hex(8)}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support_asks import ACCEPT, ACTION, DECLINE, HASH, AskDesk, ask_desk, refused
 
-from relay_receiver.hub import asks, channels
+from relay_receiver.hub import ask_views, asks, channels, enrolment, members
 
 DAY = 86_400.0
 
@@ -139,6 +139,25 @@ def test_a_person_outside_the_channel_does_not_learn_that_there_is_one(at: AskDe
     assert at.listed("dan") == at.needs("dan") == []
     with refused(404, "not_found"):
         at.listed("dan", channel=at.desk.lab)
+    untouched(at, made)
+
+
+def test_an_id_guessed_from_another_workspace_is_not_there(at: AskDesk) -> None:
+    made = at.ask()
+    space = at.desk.store.write_now(members.make_workspace, "other", at=at.desk.now)
+    code = at.desk.store.write_now(enrolment._make, space, role="owner", channel=None, created_by=None, at=at.desk.now)
+    at.desk.join(code.code, "zoe")
+    there = at.desk.do(channels.create, at.who("zoe"), "lab")["id"]
+    assert there != at.desk.lab
+    with refused(404, "not_found"):
+        at.get(made["id"], "zoe")
+    with refused(404, "not_found"):
+        at.respond("zoe", made["id"], ACCEPT, HASH)
+    with refused(404, "not_found"):
+        at.ask("zoe", kind="input", channel=at.desk.lab)
+    with refused(422, "invalid_value"):
+        at.ask(approvers=(at.who("zoe").id,))
+    assert at.listed("zoe") == at.needs("zoe") == []
     untouched(at, made)
 
 
@@ -290,6 +309,18 @@ def test_a_closed_request_is_never_opened_again(at: AskDesk) -> None:
     assert at.expire() == 0
     assert at.get(made["id"]) == closed
     assert [state for _, _, state in at.events()] == ["open", "superseded"]
+
+
+def test_what_was_read_before_another_answered_moves_nothing(at: AskDesk) -> None:
+    made = at.ask()
+    read = at.desk.store.read_now(ask_views.row_of, made["id"])
+    assert read is not None
+    first = at.respond("ann", made["id"], DECLINE, HASH)
+    for state in ("expired", "superseded", "answered"):
+        moved = at.desk.do(ask_views.move, read, state, answer=ACCEPT, by=at.who("owner").id)
+        assert moved is None
+    assert at.get(made["id"]) == first
+    assert len(at.events()) == 2
 
 
 def test_applied_follows_an_answer_and_nothing_else_does(at: AskDesk) -> None:
