@@ -249,7 +249,7 @@ async def _live(who: Actor, teller: Teller, *, once: bool, seconds: float | None
     return output.DONE
 
 
-def _first(group: BaseExceptionGroup[RelayError | OSError]) -> BaseException:
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first single error of a group."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
