@@ -8,7 +8,7 @@ from relay_receiver.hub.reader import GOING_AWAY, Filter, Published, Reader
 from relay_receiver.wire.cursor import Cursor
 
 RING_BYTES = 8 * 1024 * 1024
-"""JSON of a workspace's latest events kept in memory, beside their number."""
+"""Memory of a workspace's latest events that are kept there, beside their number."""
 
 
 class Stream:
@@ -29,9 +29,9 @@ class Stream:
     def publish(self, event: Published) -> None:
         """Keep an event and hand it out."""
         self._latest.append(event)
-        self._bytes += len(event.text)
+        self._bytes += event.size
         while len(self._latest) > self._most or (self._bytes > RING_BYTES and len(self._latest) > 1):
-            self._bytes -= len(self._latest.popleft().text)
+            self._bytes -= self._latest.popleft().size
         readers = self.all if event.channel is None else self._readers.get(event.channel, ())
         for reader in tuple(readers):
             reader.push(event)

@@ -11,6 +11,9 @@ from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.tables import member, mention, message, message_attachment, workspace
 from relay_receiver.wire.message import HUMAN, iso
 
+PAGE_BYTES = 512 * 1024
+"""Text of the messages that one answer holds: it may wait for somebody who has stopped reading."""
+
 Json = dict[str, Any]
 MessageRow = Row[*tuple[Any, ...]]
 
@@ -72,16 +75,28 @@ def views(conn: Connection, rows: Sequence[MessageRow]) -> list[Json]:
     return [view(row._mapping, mentions.get(row.id, ()), attachments.get(row.id, ())) for row in rows]  # noqa: SLF001 - Core's own API
 
 
-def latest(conn: Connection, channel: str, count: int) -> list[Json]:
-    """The last messages of a channel, ascending."""
+def latest(conn: Connection, channel: str, count: int, *, most_bytes: int = PAGE_BYTES) -> list[Json]:
+    """The last messages of a channel, ascending; fewer where their texts are long."""
     rows = conn.execute(
         _columns.where(message.c.channel == channel).order_by(message.c.event.desc()).limit(count)
     ).all()
-    return views(conn, rows[::-1])
+    return views(conn, _within(rows, most_bytes)[::-1])
+
+
+def _within(rows: Sequence[MessageRow], most_bytes: int) -> Sequence[MessageRow]:
+    """Of the rows as many as have so many bytes of text together, one at least."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += len(row.content.encode())
+        if total > most_bytes and count:
+            return rows[:count]
+    return rows
 
 
 def history(conn: Connection, of: str, channel: str, *, after: int | None, before: int | None, limit: int) -> Json:
     """A page of a channel, ascending: forwards from `after`, else backwards from `before`, else from now.
+
+    It has at most `limit` messages, and fewer where their texts are long; `more` says that others follow.
 
     The cursor is where a stream goes on that has seen the page: behind its last message while more follow, else now.
     """
@@ -91,9 +106,10 @@ def history(conn: Connection, of: str, channel: str, *, after: int | None, befor
     if after is not None:
         wanted = wanted.where(message.c.event > after)
     forwards = after is not None
-    rows = conn.execute(wanted.order_by(message.c.event if forwards else message.c.event.desc())).all()
-    more = len(rows) > limit
-    page = rows[:limit] if forwards else rows[:limit][::-1]
+    found = conn.execute(wanted.order_by(message.c.event if forwards else message.c.event.desc())).all()
+    rows = _within(found[:limit], PAGE_BYTES)
+    more = len(found) > len(rows)
+    page = rows if forwards else rows[::-1]
     cursor = events.cursor_at(conn, of, page[-1].event) if forwards and more else events.head(conn, of)
     pruned = conn.execute(select(workspace.c.messages_pruned).where(workspace.c.id == of)).scalar_one()
     return {"messages": views(conn, page), "cursor": str(cursor), "more": more, "prunedThrough": pruned}

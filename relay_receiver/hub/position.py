@@ -13,6 +13,8 @@ from relay_receiver.wire.cursor import Cursor
 
 PAGE = 200
 """Events read at a time."""
+PAGE_BYTES = 1024 * 1024
+"""Memory of a page's events: what is told at once may wait for a reader that has stopped reading."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +48,21 @@ def page_after(store: Store, feed: Feed, workspace: str, cursor: Cursor, wanted:
     if recent is None:
         return store.read_now(_stored, workspace, cursor, wanted)
     some = recent[:PAGE]
-    position = Cursor.parse(some[-1].cursor) if some else cursor
-    return Page(events=[each for each in some if wanted.takes(each)], cursor=position, more=len(recent) > PAGE)
+    taken = [each for each in some if wanted.takes(each)]
+    kept = _within(taken)
+    last = kept if len(kept) < len(taken) else some
+    position = Cursor.parse(last[-1].cursor) if last else cursor
+    return Page(events=kept, cursor=position, more=last is kept or len(recent) > PAGE)
+
+
+def _within(taken: list[Published]) -> list[Published]:
+    """Of the events as many as a page holds, one at least."""
+    total = 0
+    for count, each in enumerate(taken):
+        total += each.size
+        if total > PAGE_BYTES and count:
+            return taken[:count]
+    return taken
 
 
 def _stored(conn: Connection, workspace: str, cursor: Cursor, wanted: Filter) -> Page:
@@ -61,10 +76,12 @@ def _stored(conn: Connection, workspace: str, cursor: Cursor, wanted: Filter) ->
             conn, workspace, cursor.number, channels=wanted.channels, types=wanted.types or (), limit=PAGE
         )
     )
-    more = len(rows) == PAGE
+    taken = [published(row) for row in rows]
+    kept = _within(taken)
+    more = len(rows) == PAGE or len(kept) < len(taken)
     # All up to the head was looked at in this one snapshot, so the position is there, whatever the filter left out.
-    position = rows[-1].cursor if more else events.head(conn, workspace)
-    return Page(events=[published(row) for row in rows], cursor=position, more=more)
+    position = Cursor.parse(kept[-1].cursor) if more else events.head(conn, workspace)
+    return Page(events=kept, cursor=position, more=more)
 
 
 SENTENCES = {

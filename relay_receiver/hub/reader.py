@@ -1,10 +1,14 @@
 """One reader of the feed: what it may see, and what waits for it."""
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+
+QUEUE_BYTES = 1024 * 1024
+"""Memory of the events that may wait for one reader."""
 
 
 class Published:
@@ -18,6 +22,8 @@ class Published:
         self.channel = channel
         self.text = text
         """The event as JSON."""
+        self.size = sys.getsizeof(text)
+        """What it takes in memory."""
 
     @cached_property
     def frame(self) -> str:
@@ -41,13 +47,13 @@ class Filter:
 
 
 class Reader:
-    """Events that wait for one reader, at most `bound` of them.
+    """Events that wait for one reader, at most `bound` of them, in at most `QUEUE_BYTES`; one is always taken.
 
     Args:
         on_end: called once when the feed gives this reader up, with a close code and a reason.
     """
 
-    __slots__ = ("_bound", "_on_end", "ended", "filter", "pending", "ready", "workspace")
+    __slots__ = ("_bound", "_bytes", "_on_end", "ended", "filter", "pending", "ready", "workspace")
 
     def __init__(
         self,
@@ -62,23 +68,25 @@ class Reader:
         self.pending: deque[Published] = deque()
         self.ready = asyncio.Event()
         self.ended = False
-        self._bound = bound
+        self._bound, self._bytes = bound, 0
         self._on_end = on_end
 
     def push(self, event: Published) -> None:
         """Add an event if this reader gets it; a reader that is too slow is given up."""
         if self.ended or not self.filter.takes(event):
             return
-        if len(self.pending) >= self._bound:
+        if len(self.pending) >= self._bound or (self.pending and self._bytes + event.size > QUEUE_BYTES):
             self.end(TOO_SLOW, "too slow a reader; come back with the last cursor")
             return
         self.pending.append(event)
+        self._bytes += event.size
         self.ready.set()
 
     def take(self) -> list[Published]:
         """What waits, in order; afterwards nothing does."""
         events = list(self.pending)
         self.pending.clear()
+        self._bytes = 0
         if not self.ended:
             self.ready.clear()
         return events

@@ -17,6 +17,8 @@ from relay_receiver.wire import limits
 from relay_receiver.wire.message import iso
 
 GROUP_PROTOCOL = 1
+STATE_BYTES, LEAST_BYTES = 4 * 1024 * 1024, 64 * 1024
+"""Text of the latest messages in one answer, and at the least of one channel."""
 
 LIMITS = {
     "contentBytes": limits.CONTENT_BYTES,
@@ -42,10 +44,11 @@ async def get_state(request: Request) -> Response:
 
 
 def _state(conn: Connection, store: Store, actor: Actor) -> Json:
+    most = max(LEAST_BYTES, STATE_BYTES // max(1, len(actor.channels)))
     found = [
         message
         for channel in sorted(actor.channels)
-        for message in message_views.latest(conn, channel, limits.STATE_MESSAGES)
+        for message in message_views.latest(conn, channel, limits.STATE_MESSAGES, most_bytes=most)
     ]
     return {
         "protocol": limits.PROTOCOL,
