@@ -57,7 +57,8 @@ class Calls:
 
 def _point(method: str, path: str, body: Mapping[str, Any] | None) -> str:
     """A call as fault points name it: without ids, with what it does or posts."""
-    does = body and (body.get("action") or body.get("kind"))
+    said = (body or {}).get("action")
+    does = said if isinstance(said, str) else (body or {}).get("kind")
     return f"{method.lower()}-{path.split('/')[1]}" + (f"-{does}" if does else "")
 
 
