@@ -117,7 +117,8 @@ class RememberingHub:
 
     async def post_message(self, body: Mapping[str, Any]) -> dict[str, Any]:
         self._call("post", dict(body))
-        return {"id": f"r{next(self._numbers)}"}
+        number = next(self._numbers)
+        return {"id": f"r{number}", "event": 1000 + number}
 
     async def upload(self, data: bytes, **said: Any) -> dict[str, Any]:
         self._call("upload", {"size": len(data), **said})

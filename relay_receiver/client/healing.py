@@ -40,6 +40,7 @@ async def heal(
         if pruned > 0:
             yield Gap(first=min(watermark + 1, pruned), last=pruned)
         watermark = after
+    meets: int | None = after
     while True:
         page = await hub.history(channel, after=after, limit=PAGE)
         messages = _messages(page)
@@ -48,7 +49,9 @@ async def heal(
         if not isinstance(page.get("cursor"), str):
             raise _strange()
         after = watermark = messages[-1]["event"] if messages else after
-        yield Batch(events=[_event(each) for each in messages], cursor=page["cursor"], watermark=watermark, healed=True)
+        events = [_event(each) for each in messages]
+        yield Batch(events=events, cursor=page["cursor"], watermark=watermark, healed=True, meets=meets)
+        meets = None
         if not messages or not page.get("more"):
             return
 

@@ -23,6 +23,8 @@ class Batch:
     """The number of the last event seen."""
     healed: bool = False
     """Read from the history after a reset: some of it may be known already, by message id."""
+    meets: int | None = None
+    """In the first such batch: the last event that hub and reader agree on. What the reader had past it may be lost."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, or_, select, update
 
 from relay_receiver.journal.tables import binding
 
@@ -93,6 +93,17 @@ def change(conn: Connection, /, **columns: Any) -> None:  # noqa: ANN401 - any f
 def note_position(conn: Connection, cursor: str | None, watermark: int | None) -> None:
     """Record how far the channel was read."""
     change(conn, cursor=cursor, watermark=watermark)
+
+
+def mend(conn: Connection, after: int) -> None:
+    """Record that results past `after` have to be compared with what the hub has; the lowest such number counts."""
+    lower = or_(binding.c.mend_after.is_(None), binding.c.mend_after > after)
+    conn.execute(update(binding).where(lower).values(mend_after=after))
+
+
+def mended(conn: Connection, after: int) -> None:
+    """Record that all results past `after` are compared, unless more has been recorded meanwhile."""
+    conn.execute(update(binding).where(binding.c.mend_after == after).values(mend_after=None))
 
 
 def _stored(columns: dict[str, Any]) -> dict[str, Any]:

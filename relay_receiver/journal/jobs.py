@@ -16,6 +16,7 @@ from relay_receiver.journal.errors import MissedTransition
 from relay_receiver.journal.tables import (
     IN_FLIGHT_JOB,
     OPEN_JOB,
+    POSTED_JOB,
     QUEUED_JOB,
     UNPOSTED_JOB,
     WAITING_FOR_ROOM,
@@ -48,6 +49,9 @@ _NEWEST_OPEN = _JOB.where(text(OPEN_JOB)).order_by(text("+event DESC"), job.c.id
 """The plus keeps SQLite from walking all jobs in order for the few that are open."""
 _UNPOSTED = _JOB.where(text(UNPOSTED_JOB)).order_by(job.c.event).limit(AT_ONCE)
 _EXPIRED = _JOB.where(text(QUEUED_JOB), job.c.expires_at <= bindparam("now")).order_by(job.c.expires_at).limit(AT_ONCE)
+_POSTED_AFTER = (
+    _JOB.where(text(POSTED_JOB), job.c.result_event > bindparam("after")).order_by(job.c.result_event).limit(AT_ONCE)
+)
 _CHANGE = update(job).where(job.c.id == bindparam("job_id"))
 _MOVE = _CHANGE.where(job.c.state == bindparam("source"))
 
@@ -120,12 +124,20 @@ def move(
 
 
 def posted(
-    conn: Connection, job_id: str, *, result: str | None, at: float, deliverable: bool = True, why: str = ""
+    conn: Connection,
+    job_id: str,
+    *,
+    result: str | None,
+    event: int | None = None,
+    at: float,
+    deliverable: bool = True,
+    why: str = "",
 ) -> Job:
     """End a job in `output`: its result is at the hub, there is none to post, or the hub will never take it.
 
     Args:
         result: the id of the result message.
+        event: its number at the hub.
         deliverable: False where the hub refused it for good: the job has failed, and keeps its text.
 
     Raises:
@@ -133,7 +145,7 @@ def posted(
     """
     before = _expect(conn, job_id, JobState.OUTPUT)
     target = posted_state(before.state, before.outcome or "", deliverable=deliverable)
-    columns: dict[str, Any] = {"result": result, "run_claim": None}
+    columns: dict[str, Any] = {"result": result, "result_event": event, "run_claim": None}
     if not deliverable:
         columns |= {"body": None, "error": why or before.error}
     return _move(conn, before, target, at=at, who="hub", why=why, **columns)
@@ -269,6 +281,11 @@ def ahead(conn: Connection, job_id: str) -> int:
 def unposted(conn: Connection) -> list[Job]:
     """Ended jobs whose result is not at the hub: cancelled here, accepted late, or lost there in a restore."""
     return _all(conn, _UNPOSTED)
+
+
+def posted_after(conn: Connection, event: int) -> list[Job]:
+    """The first `AT_ONCE` jobs whose result is at the hub under a higher number than `event`, in that order."""
+    return _all(conn, _POSTED_AFTER, after=event)
 
 
 def expired(conn: Connection, now: float) -> list[Job]:

@@ -260,11 +260,11 @@ async def _first(profile: Profile, wanted: Binding) -> Binding:
         cursor=str(cursor),
         watermark=Cursor.parse(cursor).number,
         subscription=str(subscription["id"]),
-        configured_at=_newest(state.get("messages") or (), wanted.channel),
+        configured_at=newest(state.get("messages") or (), wanted.channel),
     )
 
 
-def _newest(messages: Sequence[Any], channel: str) -> float:
+def newest(messages: Sequence[Any], channel: str) -> float:
     """When the channel's newest message was written, by the hub's clock: what is as old was there before."""
     times = [seconds(str(each["createdAt"])) for each in messages if each["channel"] == channel]
     return max(times, default=0.0)

@@ -125,7 +125,7 @@ class Intake:
         ordered = controls.found_in(batch.events, parts)
         await self._room(arrived)
         due = batch.cursor != parts.binding.cursor and parts.boot() - self._position_at > POSITION_SECONDS
-        if arrived or cancels or decided or ordered or due:
+        if arrived or cancels or decided or ordered or due or batch.meets is not None:
             self._position_at = parts.boot()
             unused = await parts.write(
                 _store,
@@ -135,11 +135,14 @@ class Intake:
                 ordered,
                 cursor=batch.cursor,
                 watermark=batch.watermark,
+                meets=batch.meets,
                 at=parts.now(),
             )
             for why in unused:
                 parts.log.warning("answer not used", extra={"why": why})
         parts.binding = parts.binding.evolve(cursor=batch.cursor, watermark=batch.watermark)
+        if parts.unseen.missed({each.id for each in arrived}, batch.watermark) and not batch.healed:
+            self._healed()
         if any(decisions.is_partial(each) for each in decided):
             self._answered()
         if ordered:
@@ -209,11 +212,12 @@ def _store(
     conn: Connection,
     arrived: Sequence[Message],
     cancels: Sequence[str],
-    decided: Sequence[dict[str, Any]],
+    decided: Sequence[dict[str, Any]] = (),
     ordered: Sequence[Control] = (),
     *,
     cursor: str,
     watermark: int,
+    meets: int | None = None,
     at: float,
 ) -> list[str]:
     """Store a batch and its position; why what it says of questions to people is not used, where it is not."""
@@ -229,6 +233,9 @@ def _store(
             jobs.note(conn, job.id, at=at, who="requester", why="asked to cancel")
     if not arrived:
         bindings.note_position(conn, cursor, watermark)
+    if meets is not None:
+        # With what was healed: a process that dies before it has compared its results does it when it starts.
+        bindings.mend(conn, meets)
     controls.store(conn, ordered)
     me = bindings.get(conn) if decided else None
     if me is None:

@@ -46,8 +46,8 @@ class Outbox:
             return Posted.LATER
         parts = self._parts
         try:
-            message = None if job.body is None else await self._send(job)
-            if message is None:
+            sent = None if job.body is None else await self._send(job)
+            if sent is None:
                 await self._finish(job, job.outcome or Outcome.FAILED.value, job.error)
         except HubAway as error:
             return self._later(error)
@@ -58,7 +58,9 @@ class Outbox:
                 return await self._without_run(job)
             return await self._refused(job, error)
         self._said()
-        await parts.write(jobs.posted, job.id, result=message, at=parts.now())
+        message, number = sent or (None, None)
+        await parts.write(jobs.posted, job.id, result=message, event=number, at=parts.now())
+        self._stored(message, number)
         parts.log.info("posted", extra={"job": job.id, "result": message, "outcome": job.outcome})
         return Posted.DONE
 
@@ -72,7 +74,7 @@ class Outbox:
             return False
         job = waiting[0]
         try:
-            message = await self._send(job)
+            message, number = await self._send(job)
         except (HubAway, HubError) as error:
             if for_later(error):
                 self._later(error)
@@ -83,7 +85,8 @@ class Outbox:
             )
             return True
         self._said()
-        await parts.write(jobs.set_columns, job.id, result=message)
+        await parts.write(jobs.set_columns, job.id, result=message, result_event=number)
+        self._stored(message, number)
         return True
 
     async def notify(self, job: Job) -> bool:
@@ -133,7 +136,12 @@ class Outbox:
         except (HubAway, HubError) as error:
             parts.log.info("stage not told", extra={"job": job.id, "state": state, "why": error.sentence})
 
-    async def _send(self, job: Job) -> str:
+    def _stored(self, message: str | None, number: int | None) -> None:
+        if message is not None:
+            self._parts.unseen.add(message, number, watermark=self._parts.binding.watermark or 0)
+
+    async def _send(self, job: Job) -> tuple[str, int | None]:
+        """Post the result; its id and event number."""
         parts = self._parts
         body = json.loads(job.body or "{}")
         if body.get("attachments"):
@@ -147,7 +155,8 @@ class Outbox:
                 channel=parts.binding.channel,
             )
         message = await parts.hub.post_message(body)
-        return str(message["id"])
+        number = message.get("event")
+        return str(message["id"]), number if isinstance(number, int) else None
 
     async def _finish(self, job: Job, outcome: str, reason: str | None) -> None:
         if job.run_claim is None:

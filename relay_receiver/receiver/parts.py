@@ -18,6 +18,7 @@ from relay_receiver.processes import environment, files, paths
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.situation import Situation
 from relay_receiver.receiver.target import SPOOL
+from relay_receiver.receiver.unseen import Unseen
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Parts:
     """Where the binding's state is."""
     now: Callable[[], float]
     boot: Callable[[], float]
+    unseen: Unseen = field(default_factory=Unseen)
     lease_in_doubt: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to have the lease looked at, and what the hub holds open reconciled, at once."""
     asking: asyncio.Event = field(default_factory=asyncio.Event)

@@ -10,6 +10,7 @@ from relay_receiver.jobs.transitions import JobEvent
 from relay_receiver.journal import jobs
 from relay_receiver.receiver import leftovers
 from relay_receiver.receiver.parts import Parts
+from relay_receiver.receiver.repost import look, look_at_unseen
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.wire.errors import RelayError
 
@@ -28,6 +29,8 @@ async def reconcile(parts: Parts, runner: Runner, run: dict[str, Any] | None) ->
             await _closed_at_hub(parts, runner)
         else:
             await _open_at_hub(parts, runner, run)
+        if await look_at_unseen(parts):
+            await runner.post_again()
     except HubAway as error:
         parts.situation.hub_error = error.sentence
         return
@@ -46,9 +49,8 @@ async def _open_at_hub(parts: Parts, runner: Runner, run: dict[str, Any]) -> Non
         )
         return
     if job.state in TERMINAL:
-        if job.result is not None:
-            # It was posted, and that closed the run: the hub was restored, and has lost the result with the end.
-            await runner.post_again()
+        # Where it was posted, that closed the run: the hub was restored, and has lost the result with the end.
+        await look(parts, job)
         await _finish(parts, job, run, state=_end(job), outcome=_outcome(job))
     elif job.state is JobState.QUEUED:
         await _finish(parts, job, run, state="not-accepted", outcome=None)

@@ -21,7 +21,7 @@ from relay_receiver.receiver.handover import Begin, Handover
 from relay_receiver.receiver.inquiry import AT_ONCE_SECONDS, Inquiry
 from relay_receiver.receiver.outbox import Outbox, Posted
 from relay_receiver.receiver.parts import Parts
-from relay_receiver.receiver.repost import repost, subscribe_again
+from relay_receiver.receiver.repost import mend
 from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.receiver.watch import Watch
 from relay_receiver.wire import faultpoint
@@ -110,9 +110,14 @@ class Runner:
 
     async def run(self) -> None:
         """Work until cancelled. Begins from the journal alone, also after a fault of its own."""
-        await self._parts.write(room.promote, at=self._parts.now())
-        self._hand.take(await self._parts.journal.read(jobs.in_flight))
+        parts = self._parts
+        await parts.write(room.promote, at=parts.now())
+        self._hand.take(await parts.journal.read(jobs.in_flight))
         self._recovered = False
+        stored = await parts.journal.read(bindings.get)
+        parts.unseen.load(await parts.journal.read(jobs.posted_after, parts.binding.watermark or 0))
+        if parts.unseen or (stored is not None and stored.mend_after is not None):
+            self.post(self.post_again)
         while True:
             delay = await self._step()
             self._say_rest(delay)
@@ -356,8 +361,7 @@ class Runner:
     async def post_again(self) -> None:
         """Mend what a restored hub has lost: the subscription, and results; tried until the hub could be asked."""
         try:
-            await subscribe_again(self._parts)
-            found = await repost(self._parts)
+            found = await mend(self._parts)
         except (HubAway, HubError) as error:
             wait = self._mending.failed(after=getattr(error, "retry_after", None))
             self._parts.log.info("mending put off", extra={"why": error.sentence, "retry_in": round(wait, 1)})

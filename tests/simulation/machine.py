@@ -17,12 +17,14 @@ from relay_receiver.testing.sim_hub import AGENT
 from relay_receiver.testing.sim_line import Fault
 
 CALLS = ("lease", "begin", "stage", "finish", "post", "message", "acknowledge", "frame", "history", "updates", "socket")
-WRITES = ("store", "move", "posted", "requeue", "run_closed", "set_columns")
+WRITES = ("store", "move", "posted", "requeue", "run_closed", "set_columns", "post_again", "mended")
 DOORS = (
     *(f"{when} {call}" for call in ("lease", "begin", "finish", "post") for when in ("call", "applied", "answered")),
     *(f"{when} submit" for when in ("before", "after", "call", "applied", "answered", "after", "applied", "answered")),
     *(f"{when} {write}" for write in WRITES for when in ("before", "after")),
     "call frame",
+    "call message",
+    "answered message",
     "call recorded",
     "call recover",
     "call interrupt",

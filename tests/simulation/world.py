@@ -19,6 +19,7 @@ from relay_receiver.journal import room
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal, adopt
 from relay_receiver.journal.place import Place
+from relay_receiver.receiver import configure
 from relay_receiver.receiver.how import How
 from relay_receiver.testing.sim_agent import Machine
 from relay_receiver.testing.sim_hub import AGENT, CHANNEL, SimHub, Stored
@@ -177,6 +178,7 @@ class World:
         number = next(self._names)
         path = self.folder / f"{machine}{number}.db"
         head = self.hub.stored.head
+        messages = list(self.hub.stored.messages.values())
         path.write_bytes(template(self.folder))
         lineage = Lineage(path=path, machine=self.machine(machine), subscription=f"s{number}", start=head)
         self.hub.stored.acknowledged[lineage.subscription] = head
@@ -189,7 +191,7 @@ class World:
             )
             conn.execute(
                 "UPDATE binding SET holder=?, subscription=?, cursor=?, watermark=?, configured_at=?",
-                (f"h{number}", lineage.subscription, self.hub.cursor(head), head, self.wall(lineage.machine)),
+                (f"h{number}", lineage.subscription, self.hub.cursor(head), head, configure.newest(messages, CHANNEL)),
             )
         conn.close()
         self._take_place(lineage)
@@ -263,19 +265,7 @@ class World:
                 self.judge.touched.add(message)
                 self.judge.forgiven.add(message)
         self.judge.unseen |= before.withdrawn - backup.withdrawn  # its author would have to withdraw it again
-        self._note_unseen_losses(before, backup)
         self.network.drop_sockets()
-
-    def _note_unseen_losses(self, before: Stored, backup: Stored) -> None:
-        """Results that are lost before their receiver saw them in its stream: its cursor shows it no restore."""
-        seen = [
-            int(str(cursor).partition(".")[0])
-            for lineage in self.lineages
-            for (cursor,) in lineage.rows("SELECT cursor FROM binding")
-        ]
-        lost = [each for each in before.messages.values() if each["id"] not in backup.messages]
-        if min(seen) <= backup.head:
-            self.judge.unseen.update(each["replyTo"] for each in lost if each["kind"] == "result")
 
     # People.
 

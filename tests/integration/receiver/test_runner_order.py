@@ -277,7 +277,7 @@ def test_results_that_a_restored_hub_has_lost_are_posted_again_under_the_same_op
             b.arrive(message(1), message(2))
             await b.until(lambda: b.jobs() == {"m1": "done", "m2": "done"})
             lost = refused("not_found", status=404)
-            b.hub.fail["message"] = [lost, None, lost, lost]  # m2's result, m2, m1's result, m1
+            b.hub.fail["message"] = [lost, lost, lost, None]  # m1's result, m1, m2's result, m2
             await b.runner.ask(b.runner.post_again)
             await b.until(lambda: len(b.hub.posts()) == 3)
             first, again = (p for p in b.hub.posts() if p["replyTo"] == "m2")
@@ -293,6 +293,7 @@ def test_mending_after_a_restore_is_tried_until_the_hub_could_be_asked(tmp_path:
         async with Bench(tmp_path) as b:
             b.arrive(message(1))
             await b.until(lambda: b.jobs() == {"m1": "done"})
+            b.journal.write_now(bindings.mend, 0)
             b.hub.fail["acknowledge"] = [HubAway("gone", sent=False), refused("not_found", status=404)]
             b.hub.fail["message"] = [refused("not_found", status=404)]
             await b.runner.ask(b.runner.post_again)
