@@ -10,9 +10,11 @@ from sqlalchemy import event
 from support_hubstore import Desk, desk
 
 from relay_receiver.hub import (
+    asks,
     attachments,
     channels,
     declarations,
+    delivery,
     events,
     leases,
     members,
@@ -21,6 +23,7 @@ from relay_receiver.hub import (
     receipts,
     runs,
 )
+from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.prepared import Prepared
 
 SMALL = frozenset({"workspace"})
@@ -63,10 +66,35 @@ def _whole_life(hub: Desk) -> None:
     hub.post(hub.bearer(token), "@bob", reply_to=asked["id"])
     hub.do(runs.tell_stage, hub.actor("bob"), ref, state="running", detail=None)
     hub.do(messages.withdraw, hub.actor("owner"), taken_back["id"])
+    _ask_people(hub, hub.bearer(token))
     hub.take("bob", subscription=subscription)
     hub.answer("bob", asked["id"], run=ref)
     hub.do(declarations.put, hub.actor("bob"), hub.lab, hub.store.live, rev=0, mode="paused", text="")
     _looks(hub)
+
+
+def _ask_people(hub: Desk, job: Actor) -> None:
+    owner = hub.actor("owner")
+    made = []
+    for n, kind in enumerate(("answered", "closed", "open")):
+        wish = asks.Wish(
+            channel=hub.lab,
+            kind="input",
+            title=kind,
+            operation=f"op{n}",
+            job="job",
+            approvers=(owner.id,),
+            expires_at=hub.now + 60,
+        )
+        made.append(hub.do(asks.create, hub.actor("bob") if kind == "open" else job, wish)["id"])
+    hub.do(asks.respond, owner, made[0], {"text": "x"})
+    hub.do(asks.close, job, made[1], "superseded", None)
+    for state in asks.STATES:
+        hub.store.read_now(asks.list_asks, owner, state=state, limit=5, at=hub.now)
+        hub.store.read_now(asks.list_asks, job, state=state, limit=5, at=hub.now)
+    hub.store.read_now(asks.needs, owner, hub.now)
+    hub.store.read_now(asks.any_overdue, hub.now)
+    hub.store.read_now(delivery.of, hub.store, job.job.message if job.job else "", at=hub.now)
 
 
 def _looks(hub: Desk) -> None:
@@ -109,5 +137,26 @@ def test_the_partial_indexes_are_found(hub: Desk, said: list[tuple[str, Any]]) -
             words: given for words, given in said if words.lstrip().upper().startswith("SELECT")
         }.items():
             used += "\n".join(row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {words}", given))
-    for index in ("ix_run_open", "ix_receipt_open", "ix_receipt_expiring"):
+    for index in (
+        "ix_run_open",
+        "ix_receipt_open",
+        "ix_receipt_expiring",
+        "ix_ask_author",
+        "ix_ask_channel",
+        "ix_ask_expires_at",
+        "ix_ask_message",
+        "ix_ask_open",
+        "ix_ask_run",
+    ):
         assert index in used, index
+
+
+def test_requests_are_read_in_the_order_of_an_index(hub: Desk, said: list[tuple[str, Any]]) -> None:
+    _whole_life(hub)
+    asked = {words: given for words, given in said if "FROM ask" in words and "ORDER BY" in words}
+    assert len(asked) >= 6
+    with hub.store._reader.begin():
+        driver: Any = hub.store._reader.connection.driver_connection
+        plans = {w: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {w}", g)] for w, g in asked.items()}
+    sorted_by_hand = [words for words, plan in plans.items() if any("TEMP B-TREE" in step for step in plan)]
+    assert [words for words in sorted_by_hand if "ask.message = ?" not in words] == []
