@@ -168,8 +168,13 @@ class Store:
         except Exception as error:  # noqa: BLE001 - whatever it was, every waiter is told and the writer goes on
             _fail(group, error)
             info[FRESH] = []
-        for write in group:
-            faultpoint.hit("hub", write.name, "after")
+        try:
+            for write in group:
+                faultpoint.hit("hub", write.name, "after")
+        except Exception as error:  # noqa: BLE001 - a waiter that is not told waits for ever
+            _log.exception("a commit was made, and not told")
+            for write in group:
+                write.result, write.error = None, error
         self._announce(group, info[FRESH], auth=AUTH_CHANGED in info)
 
     def _more(self, *, patient: bool) -> Iterator[_Write]:
@@ -223,10 +228,13 @@ class Store:
                 write.tell()
 
     def _tell(self, group: list[_Write], events: list[EventRow], auth: bool) -> None:  # noqa: FBT001 - call_soon passes by position
-        for changed in self._auth_listeners if auth else ():
-            changed()
-        for told in self._listeners if events else ():
-            told(events)
+        try:
+            for changed in self._auth_listeners if auth else ():
+                changed()
+            for told in self._listeners if events else ():
+                told(events)
+        except Exception:  # noqa: BLE001 - the same
+            _log.exception("a commit was not told to all who listen")
         for write in group:
             if isinstance(write.waiting, asyncio.Future):
                 write.tell()

@@ -103,10 +103,18 @@ class Runner:
             task.cancel()
 
     def _start(self, call: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = self._tasks.create_task(call, name=name)
+        task = self._tasks.create_task(self._guarded(call, name), name=name)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
         return task
+
+    async def _guarded(self, call: Coroutine[Any, Any, None], name: str) -> None:
+        """What runs beside the loop ends nothing else when it fails."""
+        try:
+            await call
+        except Exception as error:
+            self._parts.situation.last_error = f"{name} failed: {error!r}"
+            self._parts.log.exception("%s failed", name)
 
     async def run(self) -> None:
         """Work until cancelled. Begins from the journal alone, also after a fault of its own."""
