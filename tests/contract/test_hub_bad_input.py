@@ -37,12 +37,13 @@ BODIES: dict[str, tuple[bytes, set[int]]] = {
 
 WRONG: list[Any] = [-1, 2**62, True, [[7]], {"a": {"b": []}}, "x" * 3000, None]
 FIELDS = (
-    "action", "agent", "attachments", "attempt", "avatarUrl", "channel", "claim", "clientSecret", "content", "cursor",
-    "detail", "expiresAt", "fence", "holderId", "identitySecret", "invite", "kind", "mentions", "message", "mode",
-    "name", "notice", "operationId", "outcome", "person", "reason", "replyTo", "requestId", "rev", "run", "runtime",
-    "sessionId", "signature", "state", "subscription", "text", "to", "type",
+    "action", "actionHash", "agent", "answer", "approvers", "attachments", "attempt", "avatarUrl", "channel", "claim",
+    "clientSecret", "content", "cursor", "description", "detail", "expiresAt", "fence", "holderId", "identitySecret",
+    "invite", "job", "kind", "mentions", "message", "mode", "name", "notice", "operationId", "options", "outcome",
+    "person", "reason", "replyTo", "requestId", "rev", "run", "runtime", "schema", "sessionId", "signature", "state",
+    "subscription", "text", "title", "to", "type",
 )  # fmt: skip
-QUERIES = {"cursor", "channel", "after", "before", "limit", "wait", "types", "name"}
+QUERIES = {"cursor", "channel", "after", "before", "limit", "wait", "types", "name", "state"}
 
 
 @pytest.fixture
