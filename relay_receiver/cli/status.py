@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +10,16 @@ import click
 from relay_receiver.cli import needs, told
 from relay_receiver.cli.acting import of, profile
 from relay_receiver.cli.exchange import place
+from relay_receiver.cli.looks import Looks, for_receiver
 from relay_receiver.cli.options import Group, channel_option
 from relay_receiver.cli.output import DONE, PERSON, aimed, emit, table
 from relay_receiver.cli.receiver import target
 from relay_receiver.client import profiles
 from relay_receiver.processes import files
-from relay_receiver.receiver import verbs
-from relay_receiver.receiver.target import Target
 from relay_receiver.wire.errors import RelayError
 
 if TYPE_CHECKING:
     from relay_receiver.client.hub import Hub
-
-
-ASKED_AT_ONCE = 16
-"""Receivers that are asked at the same time: one that hangs keeps nobody waiting."""
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -40,11 +34,10 @@ def status(ctx: click.Context) -> None:
     from relay_receiver.cli.hub import running
 
     hub = running()
-    with ThreadPoolExecutor(max_workers=ASKED_AT_ONCE) as asking:
-        # While the receivers answer, so do the hubs.
-        waiting = asking.map(_now, verbs.list_all()["receivers"])
-        at_hubs, away = needs.at_the_hubs(needs.people())
-        receivers = list(waiting)
+    looks = Looks()
+    looks.ask()  # while the receivers answer, so do the hubs
+    at_hubs, away = needs.at_the_hubs(needs.people())
+    receivers = looks.wait()
     found = _all_needs(receivers, at_hubs)
     known = [_account(name) for name in profiles.names()]
     value = {"hub": hub, "profiles": known, "receivers": receivers, "needsYou": found, "away": away}
@@ -58,19 +51,6 @@ def status(ctx: click.Context) -> None:
     ctx.exit(PERSON if found else DONE)
 
 
-def _now(listed: dict[str, Any]) -> dict[str, Any]:
-    """A receiver with what it says of itself, or its journal where it does not run."""
-    try:
-        return {**listed, **verbs.status(Target(listed["profile"], listed["workspace"], listed["channel"]))}
-    except RelayError as error:
-        return {**listed, "state": "silent", "lastError": error.sentence, "needsPerson": [silent(error)]}
-
-
-def silent(error: RelayError) -> dict[str, Any]:
-    """What is needed of a person where a receiver does not answer."""
-    return {"what": "silent", "why": error.sentence, "next": error.hint or "relay receiver logs"}
-
-
 def _all_needs(receivers: Sequence[dict[str, Any]], at_hubs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What needs a person, each once: requests, then receivers of this machine, then those elsewhere."""
     here = {(each.get("agent"), each.get("channel")) for each in receivers}
@@ -81,12 +61,7 @@ def _all_needs(receivers: Sequence[dict[str, Any]], at_hubs: Sequence[dict[str, 
         if each["request"] is None and (each["who"].get("id"), each["channel"].get("id")) not in here
     ]
     shown = {each["next"] for each in asked}
-    standing = [
-        {**need, "next": _aimed(str(need["next"]), receiver)}
-        for receiver in receivers
-        for need in needs.of_receiver(receiver)
-        if need["next"] not in shown
-    ]
+    standing = [need for receiver in receivers for need in needs.of_receiver(receiver) if need["next"] not in shown]
     return [*(_for_person(each) for each in asked), *standing, *(_for_person(each) for each in elsewhere)]
 
 
@@ -111,19 +86,8 @@ def _first_step(value: dict[str, Any]) -> str:
     if all(each.get("role") != "agent" for each in value["profiles"]):
         return "relay peers" if any(each.get("channels") for each in value["profiles"]) else "relay channels create lab"
     if value["receivers"]:
-        return _aimed("relay receiver status", value["receivers"][0])
+        return for_receiver("relay receiver status", value["receivers"][0])
     return "relay receiver start"
-
-
-def _aimed(line: str, receiver: dict[str, Any]) -> str:
-    """The line for that receiver: with its profile and channel where there are several."""
-    alone = len(profiles.names()) == 1
-    channels = () if alone else profiles.load(receiver["profile"]).channels
-    return aimed(
-        line,
-        profile=None if alone else receiver["profile"],
-        channel=receiver.get("channelName") if len(channels) > 1 else None,
-    )
 
 
 @status.command("set")

@@ -1,34 +1,21 @@
 """`relay top`: the receivers of this machine, live on the terminal."""
 
 import os
-import shlex
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from relay_receiver.cli import frame as picture
 from relay_receiver.cli.frame import Line, frame
+from relay_receiver.cli.looks import Looks
 from relay_receiver.cli.options import DURATION, Command
 from relay_receiver.cli.output import as_json, write_json
-from relay_receiver.cli.status import silent
 from relay_receiver.cli.terminal import Screen
-from relay_receiver.receiver import verbs
-from relay_receiver.receiver.target import Target
-from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.message import iso
 
 EVERY_SECONDS = 1.0
-STOPPED_SECONDS = 15.0
-"""Between two looks into the journal of a receiver that does not run."""
-SILENT_SECONDS = 3.0
-"""A process that does not answer for so long is shown as silent."""
-ONCE_SECONDS = 4.0
-"""How long a single picture waits for the last receiver."""
 
 
 @click.command(cls=Command)
@@ -42,7 +29,8 @@ def top(*, once: bool, every: float, seconds: float | None) -> None:
     """
     looks = Looks()
     if as_json() or once or not sys.stdout.isatty():
-        _print(looks.once())
+        looks.ask()
+        _print(looks.wait())
         return
     Live(looks, every=max(0.1, every), seconds=seconds).run()
 
@@ -72,86 +60,6 @@ def _clock() -> str:
 def ellipsis() -> str:
     """What stands where a line was cut, as stdout can show it."""
     return "…" if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else "~"
-
-
-@dataclass(kw_only=True, slots=True)
-class _Known:
-    """What is known of one receiver; times are monotonic."""
-
-    told: dict[str, Any]
-    at: float
-    asking: bool = False
-    asked: float = 0.0
-
-
-@dataclass(slots=True)
-class Looks:
-    """Asks every receiver, each in a thread of its own: one that hangs holds up nothing but its own line."""
-
-    status: Callable[[Target], dict[str, Any]] = verbs.status
-    listed: Callable[[], dict[str, Any]] = verbs.list_all
-    clock: Callable[[], float] = time.monotonic
-    _known: dict[Target, _Known] = field(default_factory=dict)
-
-    def ask(self) -> None:
-        """Ask those whose last answer is old."""
-        found = {
-            Target(each["profile"], each["workspace"], each["channel"]): each for each in self.listed()["receivers"]
-        }
-        self._known = {target: each for target, each in self._known.items() if target in found}
-        for target, facts in found.items():
-            known = self._known.setdefault(target, _Known(told={**facts, "state": "asked"}, at=self.clock()))
-            changed = facts["pid"] != known.told.get("pid")
-            resting = facts["state"] == "stopped" and not changed and known.told.get("state") == "stopped"
-            if known.asking or (resting and self.clock() - known.asked < STOPPED_SECONDS):
-                continue
-            known.asking, known.asked = True, self.clock()
-            threading.Thread(target=self._ask, args=(target, facts, known), daemon=True).start()
-
-    def _ask(self, target: Target, facts: Mapping[str, Any], known: _Known) -> None:
-        try:
-            told = {**facts, **self.status(target)}
-        except RelayError as error:
-            told = {**facts, "state": "silent", "lastError": error.sentence, "needsPerson": [silent(error)]}
-        except OSError as error:
-            told = {**facts, "state": "silent", "lastError": str(error)}
-        known.told, known.at, known.asking = told, self.clock(), False
-
-    def now(self) -> list[dict[str, Any]]:
-        """What is known of each now."""
-        return aimed([self._shown(each) for each in self._known.values()])
-
-    def _shown(self, known: _Known) -> dict[str, Any]:
-        waited = self.clock() - known.asked if known.asking else 0.0
-        if waited < SILENT_SECONDS:
-            return known.told
-        return {**known.told, "state": "silent", "detail": f"it has not answered for {waited:.0f} s"}
-
-    def once(self) -> list[dict[str, Any]]:
-        """Ask all, and wait for their answers, though not for ever."""
-        self.ask()
-        end = self.clock() + ONCE_SECONDS
-        while any(each.asking for each in self._known.values()) and self.clock() < end:
-            time.sleep(0.01)
-        return self.now()
-
-
-def aimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The receivers with lines that can be typed as they stand: with profile and channel where there are several."""
-    owners = [each.get("profile") for each in found]
-    return [
-        {**each, "needsPerson": [_aimed(need, each, owners) for need in each.get("needsPerson") or ()]}
-        for each in found
-    ]
-
-
-def _aimed(need: Mapping[str, Any], receiver: Mapping[str, Any], owners: list[Any]) -> dict[str, Any]:
-    line, owner = str(need.get("next")), receiver.get("profile")
-    if line.startswith("relay receiver ") and owners.count(owner) > 1 and "--channel" not in line:
-        line += f" --channel {shlex.quote(str(receiver.get('channelName')))}"
-    if line.startswith("relay ") and len(set(owners)) > 1 and "--profile" not in line:
-        line += f" --profile {shlex.quote(str(owner))}"
-    return {**need, "next": line}
 
 
 class Live:

@@ -26,7 +26,7 @@ def test_two_machines_tonight(tmp_path: Path) -> None:
         again = there.ok("receiver", "start", *binding)
         assert again == {"state": "already_running", "pid": started["pid"]}
 
-        for words in (["receiver", "status"], ["receiver", "start"]):
+        for words in (["receiver", "status"], ["receiver", "start"], ["status"], ["top"]):
             assert there.modules(*words) == [], words
 
         answer = here.ok("messages", "send", "--to", "bob", "--wait", "60", "--content", "do it")
