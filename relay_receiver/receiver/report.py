@@ -135,7 +135,7 @@ def _stored(conn: Connection, binding: Binding) -> Json:
         }
     return {
         "status": views.stored_status(conn, binding),
-        "approvals": [] if job is None else [each.id for each in approvals.pending(conn, job.id)],
+        "approvals": [] if job is None else [each.request for each in approvals.pending(conn, job.id) if each.request],
         "unknown": unknown,
     }
 

@@ -17,7 +17,7 @@ from relay_receiver.jobs.job import job_id
 from relay_receiver.journal import chain
 from relay_receiver.journal import controls as stored
 from relay_receiver.journal.controls import Control
-from relay_receiver.receiver.controls import CONTROL, Controls, found_in, store, understood
+from relay_receiver.receiver.controls import CONTROL, Controls, apply, found_in, store, understood
 from relay_receiver.wire import faultpoint
 
 JOB = job_id("w", "a_me", "c", "m1")
@@ -335,6 +335,23 @@ def test_a_death_between_any_two_steps_loses_nothing_and_does_nothing_twice(
 
     asyncio.run(second())
     assert len(works) == (2 if verb == "retry" else 1)
+
+
+def test_a_decision_that_was_applied_is_not_applied_again_by_whoever_asks(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with place(tmp_path, chain_limit=0) as at:
+            at.b.arrive(message(1, by_agent=True))
+            await at.b.until(lambda: at.b.parts.situation.paused)
+            at.arrive(told(action="resume", pause=at.b.journal.read_now(chain.pause)))
+            await at.until_told()
+            lifted = at.b.journal.read_now(chain.pause)
+            assert at.b.journal.write_now(apply, "ctl1", channel="c", at=1.0) is None
+            assert at.b.journal.write_now(apply, "nothing", channel="c", at=1.0) is None
+            found = at.b.journal.read_now(stored.get, "ctl1")
+            assert found is not None
+            assert (found.outcome, at.b.journal.read_now(chain.pause)) == ("done", lifted)
+
+    run(scenario())
 
 
 def test_a_decision_is_read_as_it_was_told() -> None:
