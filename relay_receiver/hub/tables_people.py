@@ -72,7 +72,7 @@ ask = Table(
 Index("ix_ask_author", ask.c.author, ask.c.channel, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_expires_at", ask.c.expires_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_message", ask.c.message, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
-Index("ix_ask_open", ask.c.channel, ask.c.created_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_open", ask.c.channel, ask.c.state, ask.c.created_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_run", ask.c.run, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_channel", ask.c.channel, ask.c.created_at)
 

@@ -204,7 +204,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_ask_open",
         "ask",
-        ["channel", "created_at"],
+        ["channel", "state", "created_at"],
         unique=False,
         sqlite_where=sa.text("state = 'open'"),
         postgresql_where=sa.text("state = 'open'"),

@@ -160,3 +160,6 @@ def test_requests_are_read_in_the_order_of_an_index(hub: Desk, said: list[tuple[
         plans = {w: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {w}", g)] for w, g in asked.items()}
     sorted_by_hand = [words for words, plan in plans.items() if any("TEMP B-TREE" in step for step in plan)]
     assert [words for words in sorted_by_hand if "ask.message = ?" not in words] == []
+    lists = [plan[0] for words, plan in plans.items() if "ask.channel = ? AND ask.state = 'open'" in words]
+    assert lists
+    assert all("ix_ask_open (channel=? AND state=?)" in first for first in lists), lists
