@@ -110,11 +110,21 @@ def change(conn: Connection, actor: Actor, wanted: str, wish: Change, *, at: flo
     if all(row._mapping[name] == value for name, value in values.items()):  # noqa: SLF001 - Core's own API
         return _told(conn, row)
     if wish.rev != row.rev:
+        if _made(conn, actor, wanted, wish):
+            return _told(conn, row)
         raise stale("document", _told(conn, row))
     conn.execute(
         update(doc).where(doc.c.id == wanted).values(**values, rev=wish.rev + 1, updated_by=actor.id, updated_at=at)
     )
     return _revised(conn, actor, wanted, at=at)
+
+
+def _made(conn: Connection, actor: Actor, wanted: str, wish: Change) -> bool:
+    """Whether the change was made before, by the same one: its answer was lost, and others came after it."""
+    here = (doc_revision.c.doc == wanted, doc_revision.c.rev == wish.rev + 1, doc_revision.c.by == actor.id)
+    then = conn.execute(select(doc_revision.c.title, doc_revision.c.content).where(*here)).one_or_none()
+    said = {name: value for name, value in (("title", wish.title), ("content", wish.content)) if value is not None}
+    return then is not None and bool(said) and all(then._mapping[name] == value for name, value in said.items())  # noqa: SLF001 - Core's own API
 
 
 def stale(what: str, current: Json) -> Refusal:

@@ -92,6 +92,17 @@ def test_a_change_that_is_there_already_is_no_conflict(hub: Desk) -> None:
     assert len(hub.events("doc.updated")) == 2
 
 
+def test_a_change_whose_answer_was_lost_is_no_conflict_though_others_came_after_it(hub: Desk) -> None:
+    hub.agent("bob")
+    made = _make(hub)
+    _change(hub, "owner", made["id"], 1, content="mine")
+    theirs = _change(hub, "bob", made["id"], 2, content="theirs")
+    assert _change(hub, "owner", made["id"], 1, content="mine") == theirs
+    for by, content in (("owner", "other"), ("bob", "mine")):
+        assert _refused(_change, hub, by, made["id"], 1, content=content).code == "stale_rev"
+    assert _refused(_change, hub, "owner", made["id"], 1, archived=True).code == "stale_rev"
+
+
 def test_an_operation_id_makes_one_document(hub: Desk) -> None:
     made = _make(hub, operation="op")
     changed = _change(hub, "owner", made["id"], 1, content="# Two")
