@@ -3,7 +3,7 @@
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,19 @@ from relay_receiver.client import profiles
 from relay_receiver.processes.tree import gone
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
-from relay_receiver.testing.trial_place import Place, place, until
+from relay_receiver.testing.trial_place import NotInTime, Place, place, until
 
-__all__ = ["World", "until", "world"]
+__all__ = ["World", "never", "until", "world"]
+
+MOMENT = 0.5
+"""Seconds in which what must not come about would have come about."""
+
+
+def never(condition: Callable[[], Any], *, what: str) -> None:
+    """Look for a moment whether something comes about that must not."""
+    with contextlib.suppress(NotInTime):
+        until(condition, seconds=MOMENT, what=what)
+        raise AssertionError(f"{what} came about")
 
 
 class World(Place):

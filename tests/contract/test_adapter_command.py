@@ -309,11 +309,14 @@ def test_of_a_long_log_the_last_is_kept(tmp_path: Path) -> None:
 
 
 def test_characters_split_between_chunks_stay_whole(tmp_path: Path) -> None:
-    script = """import sys, time; e = lambda b: (sys.stdout.buffer.write(b), sys.stdout.flush())
-whole = '{"text": "' .encode() + "🌍é".encode() * 2000 + b'"}'
-for at in range(0, len(whole), 7): e(whole[at:at + 7])"""
+    script = """import fcntl, os, termios
+whole = '{"text": "' .encode() + "🌍é".encode() * 50 + b'"}'
+for at in range(0, len(whole), 7):
+    os.write(1, whole[at:at + 7])
+    while fcntl.ioctl(1, termios.FIONREAD, bytes(4)) != bytes(4):
+        pass  # until it was taken, so that the next is another chunk"""
     end = run(tmp_path, work("j"), sys.executable, "-I", "-S", "-c", script)
-    assert end.text == "🌍é" * 2000
+    assert end.text == "🌍é" * 50
 
 
 def test_bytes_that_are_no_text_are_no_crash(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_flood_of_output_fails_the_job_alone(place: tuple[World, Target]) -> N
     verbs.start(bob)
     asked = w.ask(bob, f"big={25 * 1024 * 1024}")
     w.until_stage(asked["id"], "failed")
-    assert "20" in w.results(asked["id"])[0]["content"]
+    assert "more than 20 MiB" in w.results(asked["id"])[0]["content"]
     works(w, bob)
     assert _resident(int(verbs.status(bob)["pid"])) < 300 * 1024 * 1024
 

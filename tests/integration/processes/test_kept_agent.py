@@ -114,7 +114,13 @@ def test_a_line_of_almost_the_bound_arrives_whole(tmp_path: Path) -> None:
     run(tmp_path, case)
 
 
-@pytest.mark.parametrize("program", [FLOOD.format(count=300, size=100_000), "print('x' * 30_000_000, end='')"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        FLOOD.format(count=300, size=100_000),
+        "print('x' * 30_000_000, end='', flush=True)\nimport signal; signal.pause()",
+    ],
+)
 def test_more_than_the_bound_since_the_last_cut_ends_the_agent(tmp_path: Path, program: str) -> None:
     async def case(k: Keepers) -> None:
         _, end = await ended(await k.agent(program))
