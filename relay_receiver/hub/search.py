@@ -42,7 +42,8 @@ _found = Prepared(
     text(
         "SELECT search_item.number, search_item.channel, search_item.kind, search_item.ref"
         " FROM search CROSS JOIN search_item ON search_item.number = search.rowid"
-        " WHERE search MATCH :wanted AND search.rowid < :before ORDER BY search.rowid DESC LIMIT :most"
+        " WHERE search MATCH :wanted AND search.rowid < :before AND search_item.kind <> :hidden"
+        " ORDER BY search.rowid DESC LIMIT :most"
     )
 )
 
@@ -111,7 +112,7 @@ def find(
     wanted = parse(query)
     if not wanted.phrases or not places:
         return {"results": [], "next": None, "note": None}
-    looking = _Looking(conn, actor.workspace, places, wanted)
+    looking = _Looking(conn, actor.workspace, places, wanted, job=actor.job is not None)
     hits = looking.hits(before, limit + 1)
     results = _results(conn, hits[:limit], looking.highlighted)
     after = hits[limit - 1].number if len(hits) > limit else None
@@ -121,7 +122,9 @@ def find(
 class _Looking:
     """One search: the words that it comes to in each scope, and the rows that have them."""
 
-    def __init__(self, conn: Connection, workspace: str, places: frozenset[str], wanted: Query) -> None:
+    def __init__(self, conn: Connection, workspace: str, places: frozenset[str], wanted: Query, *, job: bool) -> None:
+        self._hidden = "request" if job else ""
+        # A job sees its own requests only, so a search shows it none.
         self._conn, self._workspace, self._places, self._wanted = conn, workspace, places, wanted
         self.highlighted: set[str] = {word for phrase in wanted.phrases for word in phrase}
         self.note: str | None = None
@@ -135,7 +138,7 @@ class _Looking:
         if everywhere is None:
             return []
         for _ in range(LOOKS):
-            rows = _found(self._conn, wanted=everywhere, before=start, most=size).all()
+            rows = _found(self._conn, wanted=everywhere, before=start, most=size, hidden=self._hidden).all()
             found += [Hit(**row._mapping) for row in rows if row.channel in self._places]  # noqa: SLF001 - as Core's rows
             if len(found) >= most or len(rows) < size:
                 return found[:most]
@@ -146,7 +149,9 @@ class _Looking:
         ways = [way for place in sorted(self._places) if (way := self._matching(place)) is not None]
         if not ways:
             return []
-        rows = _found(self._conn, wanted=" OR ".join(f"({way})" for way in ways), before=before, most=most)
+        rows = _found(
+            self._conn, wanted=" OR ".join(f"({way})" for way in ways), before=before, most=most, hidden=self._hidden
+        )
         return [Hit(**row._mapping) for row in rows]  # noqa: SLF001 - as Core's rows
 
     def _matching(self, scope: str) -> str | None:

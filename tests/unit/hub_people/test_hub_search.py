@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from support_hubstore import Desk, Json, desk
 
-from relay_receiver.hub import channels, docs, enrolment, housekeeping, search, search_index, tasks
+from relay_receiver.hub import asks, channels, docs, enrolment, housekeeping, search, search_index, tasks
 from relay_receiver.hub.errors import Refusal
 
 
@@ -186,3 +186,17 @@ def test_housekeeping_indexes_full_batches_at_once_and_the_rest_later(
     assert left() > 0
     asyncio.run(housekeeping.index(hub.store, least=1))
     assert left() == 0
+
+
+def test_requests_to_people_are_found_by_members_and_by_no_job(hub: Desk) -> None:
+    bob = hub.agent("bob")
+    wish = asks.Wish(channel=hub.lab, kind="input", title="Which zebra?", description="of two", operation="op")
+    made = hub.do(asks.create, hub.actor("owner"), wish)["id"]
+    (found,) = _look(hub, "zebra two")["results"]
+    assert (found["kind"], found["id"], found["title"], found["state"]) == ("request", made, "Which zebra?", "open")
+    fence = hub.take("bob")["fence"]
+    _, token = hub.begin("bob", hub.ask(bob)["id"], hub.ref("job", fence=fence, claim="c"))
+    assert _ids(hub, "zebra", "bob") == [made]
+    job = hub.bearer(token)
+    assert asyncio.run(search.look(hub.store, job, "zebra"))["results"] == []
+    assert len(asyncio.run(search.look(hub.store, job, "do"))["results"]) == 1
