@@ -129,6 +129,8 @@ class Finished:
     usage: Mapping[str, int] | None = None
     refused: Refused | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    answered: Sequence[str] = ()
+    """The questions to people whose answer the agent certainly had."""
 
 
 AdapterEvent = Started | Progress | Waiting | WaitOver | Finished

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from relay_receiver.adapters import (
@@ -157,7 +158,10 @@ class CodexAdapter:
             return NeverStarted(proof="the line that begins the turn was never given to Codex")
         if hand.end is None and server.keeper == self._ledger.keeper:
             return await self._recover_living(server, hand, execution)
-        return _as_recovery(hand.end) if hand.end is not None else await self._witness.judge(server, turn)
+        if hand.end is not None:
+            return _as_recovery(hand.end)
+        found = await self._witness.judge(server, turn)
+        return replace(found, answered=tuple(turn.answered)) if isinstance(found, Finished) else found
 
     async def recorded(self, key: str) -> None:
         """The outcome is committed: the lines of the turn may go."""

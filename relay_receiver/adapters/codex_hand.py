@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from relay_receiver.adapters import codex_outcome, codex_requests
@@ -50,8 +51,8 @@ class Hand:
     def finish(self, end: Finished) -> None:
         """Tell the end; the first one counts."""
         if self.end is None:
-            self.end = end
-            self._tell(end)
+            self.end = replace(end, answered=tuple(self.turn.answered))
+            self._tell(self.end)
         self.answered.set()
         self.over.set()
 

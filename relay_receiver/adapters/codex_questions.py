@@ -1,6 +1,5 @@
 """What Codex asked and has no answer to yet, under the exact ids of its calls."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,8 +37,9 @@ class Questions:
         if not isinstance(message, Reply) or message.id not in self._asked:
             return None
         call = self._asked[message.id]
-        if turn is not None and turn.asks(call.params) and codex_requests.declines(call, message):
-            turn.declined += 1
+        if turn is not None and turn.asks(call.params):
+            turn.answered.append(turn.question(call.id))
+            turn.declined += codex_requests.declines(call, message)
         return self._over(message.id)
 
     def resolved(self, notice: Notice) -> Waiting | None:
@@ -65,7 +65,7 @@ class Questions:
         found = codex_asks.shown(call, turn.files)
         wait = Waiting(
             key=turn.key,
-            question=f"{turn.id}:{json.dumps(call.id)}",
+            question=turn.question(call.id),
             kind=found.kind,
             title=found.title,
             action=found.action,

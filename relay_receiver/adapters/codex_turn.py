@@ -1,5 +1,6 @@
 """One turn of a Codex thread, followed from the lines of both directions; the same live and on replay."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,8 @@ class Turn:
     """Approvals and questions of this turn."""
     declined: int = 0
     """Those that were declined."""
+    answered: list[str] = field(default_factory=list)
+    """The questions whose answer went to Codex."""
     noted: bool = False
     """The agent was told why."""
     interrupting: bool = False
@@ -108,6 +111,10 @@ class Turn:
         if params.get("turnId") is None:
             return self.id is not None and params.get("threadId") == self.thread
         return self.owns(params)
+
+    def question(self, call: str | int) -> str:
+        """The name of a question to people: this turn's call of that id, of exactly that type."""
+        return f"{self.id}:{json.dumps(call)}"
 
     @property
     def note_id(self) -> str:
@@ -195,6 +202,7 @@ class Turn:
             "files": dict(self.files),
             "asked": self.asked,
             "declined": self.declined,
+            "answered": list(self.answered),
             "noted": self.noted,
             "interrupting": self.interrupting,
         }
@@ -210,6 +218,7 @@ class Turn:
         self.files = dict(snapshot.get("files") or {})
         self.asked = int(snapshot.get("asked") or 0)
         self.declined = int(snapshot.get("declined") or 0)
+        self.answered = list(snapshot.get("answered") or ())
         self.noted = bool(snapshot.get("noted"))
         self.interrupting = bool(snapshot.get("interrupting"))
 

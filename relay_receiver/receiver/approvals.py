@@ -23,12 +23,14 @@ from relay_receiver.receiver.decisions import HUB, RECEIVER, Unfit
 from relay_receiver.receiver.outbox import for_later
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.wire.action import visible
-from relay_receiver.wire.message import iso
+from relay_receiver.wire.message import iso, seconds
 
 CEILING = 30.0
 """Seconds between tries to reach the hub, at the most."""
 LOOK_SECONDS = 60.0
 """Between looks at a request that is open: its event tells sooner, except while there is no lease."""
+EXPIRED_SECONDS = 2.0
+"""After its time a request is looked at so much later: its event comes within a second."""
 TITLE_CHARS = 200
 """Characters of a title; what is decided is shown whole below it."""
 
@@ -207,9 +209,19 @@ class Approvals:
             why = f"the hub's request is not the one that was made: {unfit}"
             parts.log.warning("answer not used", extra={"request": request.get("id"), "why": unfit})
             await self._decide(row, ApprovalState.DECLINED, why)
-        self._look_at[row.id] = parts.boot() + LOOK_SECONDS
+        wait = min(LOOK_SECONDS, self._left(request))
+        self._look_at[row.id] = parts.boot() + wait
         self._changed()
-        return LOOK_SECONDS
+        return wait
+
+    def _left(self, request: Mapping[str, Any]) -> float:
+        """Seconds until the request has expired, by the hub's clock, and a moment longer."""
+        try:
+            until = seconds(str(request.get("expiresAt")))
+        except ValueError:
+            return LOOK_SECONDS
+        now = self._parts.now() + self._parts.situation.hub_ahead
+        return max(0.0, until - now) + EXPIRED_SECONDS
 
     async def _decide(self, row: Approval, state: ApprovalState, why: str) -> None:
         parts = self._parts

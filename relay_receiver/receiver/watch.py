@@ -1,6 +1,6 @@
 """Watching the agent: what it says moves the job on; ceiling, stall and cancel are watched for."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from relay_receiver.adapters.base import (
@@ -177,6 +177,14 @@ class Watch:
                 self._parts.log.info("decided", extra={"job": job.id, "what": row.state.value, "by": row.decided_by})
                 await self.give(row.question, approvals.decision(row))
 
+    async def _note_answered(self, questions: Sequence[str]) -> None:
+        job = self._hand.held()
+        if job.state is not JobState.WAITING or not questions:
+            return
+        for row in await self._parts.journal.read(untold, job.id):
+            if row.question in questions:
+                await self._hand.answered(row.id)
+
     async def give(self, question: str, decision: Mapping[str, Any]) -> None:
         """Give an answer to the agent; where that fails, the end of the execution is told as always."""
         faultpoint.hit("adapter.answer.before")
@@ -187,7 +195,8 @@ class Watch:
         faultpoint.hit("adapter.answer.after")
 
     async def finished(self, event: Finished) -> None:
-        """Take the end of the attempt."""
+        """Take the end of the attempt, and first what it says of answers that a process before this one gave."""
+        await self._note_answered(event.answered)
         job, memory = self._hand.held(), self._hand.memory
         unknown = job.state is JobState.UNKNOWN
         untouched = job.state in {JobState.SUBMITTING, JobState.RUNNING} and job.started_at is None
