@@ -10,7 +10,18 @@ import traceback
 
 from benchmarks.figure import Figure, table
 
-NAMES = ("accept_to_result", "backlog", "idle", "start", "intake_page", "bounded", "durable_post", "push", "codex_turn")
+NAMES = (
+    "accept_to_result",
+    "backlog",
+    "idle",
+    "start",
+    "intake_page",
+    "bounded",
+    "durable_post",
+    "push",
+    "people_scale",
+    "codex_turn",
+)
 
 
 def main() -> int:
