@@ -22,6 +22,7 @@ from relay_receiver.hub import (
     messages,
     receipts,
     runs,
+    wakes,
 )
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.prepared import Prepared
@@ -61,6 +62,7 @@ def _whole_life(hub: Desk) -> None:
     asked, taken_back = hub.ask(bob), hub.ask(bob)
     hub.acknowledge("bob", subscription, taken_back["event"])
     hub.delivery(asked["id"])
+    _rehearse(hub, bob, asked["id"])
     ref = hub.ref("job", fence=fence, claim="c")
     _, token = hub.begin("bob", asked["id"], ref)
     hub.post(hub.bearer(token), "@bob", reply_to=asked["id"])
@@ -95,6 +97,18 @@ def _ask_people(hub: Desk, job: Actor) -> None:
     hub.store.read_now(asks.needs, owner, hub.now)
     hub.store.read_now(asks.any_overdue, hub.now)
     hub.store.read_now(delivery.of, hub.store, job.job.message if job.job else "", at=hub.now)
+
+
+def _rehearse(hub: Desk, bob: str, asked: str) -> None:
+    """What is asked to say whom a message would wake, and why a request waits: paused or not, by whomever."""
+    store = hub.store
+    for report in ({"wake": "all"}, {"chain": {"paused": True}}):
+        hub.take("bob", report=report)
+        store.read_now(delivery.of, store, asked, at=hub.now)
+    draft = messages.Draft(channel=hub.lab, content="@bob", kind="message", operation="dry")
+    store.read_now(wakes.of, store, hub.actor("owner"), draft)
+    for paused, by_agent in ((False, False), (True, False), (True, True)):
+        store.read_now(receipts.in_line, bob, hub.lab, event=1, paused=paused, by_agent=by_agent)
 
 
 def _looks(hub: Desk) -> None:
