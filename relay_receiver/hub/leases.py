@@ -72,6 +72,7 @@ async def take(store: Store, actor: Actor, wish: Wish) -> Json:
         wish = replace(wish, subscription=held.subscription)
     if held is not None and held.fence and (held.holder, held.subscription) == (wish.holder, wish.subscription):
         _hold(store, key, wish, held.fence)
+        # A new state is told at once, and the report that explains it stored with it; a report alone may have to wait.
         if _seen(held) != (wish.state, wish.detail) or live.report_due(key):
             await _tell_anew(store, actor.workspace, key)
         fence = held.fence
@@ -155,17 +156,20 @@ def _kept(store: Store, key: Key, matter: str) -> None:
 
 
 async def _tell_anew(store: Store, workspace: str, key: Key) -> None:
-    """Tell what has changed of a receiver; its report is stored where that is due."""
-    told, due = store.live.leases[key], store.live.report_due(key)
-    await store.write(_changed, workspace, key, told, keep=due, at=time.time())
-    if due:
-        _kept(store, key, told.matter)
+    """Tell what has changed of a receiver, and store its report."""
+    told = store.live.leases[key]
+    await store.write(_changed, workspace, key, told, at=time.time())
+    _kept(store, key, told.matter)
 
 
-def _changed(conn: Connection, workspace: str, key: Key, told: Lease, *, keep: bool, at: float) -> None:
-    if keep and told.report is not None:
-        _keep(conn, who=key[0], place=key[1], told=reports.dumps(told.report))
+def _changed(conn: Connection, workspace: str, key: Key, told: Lease, *, at: float) -> None:
+    _keep_report(conn, key, told)
     _tell(conn, workspace, key, state=told.state, detail=told.detail, report=told.report, at=at)
+
+
+def _keep_report(conn: Connection, key: Key, told: Lease) -> None:
+    if told.report is not None and told.matter != told.kept:
+        _keep(conn, who=key[0], place=key[1], told=reports.dumps(told.report))
 
 
 def _seen(lease: Lease) -> tuple[str, str | None]:
@@ -199,8 +203,10 @@ def _release(conn: Connection, store: Store, actor: Actor, scope: str, holder: s
     if row is None or row.released or row.holder != holder:
         return False
     conn.execute(update(receiver).where(receiver.c.member == actor.id, receiver.c.scope == scope).values(released=1))
-    if store.live.leases.pop(key, None) is not None:
-        _tell(conn, actor.workspace, key, state=OFFLINE, detail=None, report=reports.loads(row.report), at=at)
+    gone = store.live.leases.pop(key, None)
+    if gone is not None:
+        _keep_report(conn, key, gone)
+        _tell(conn, actor.workspace, key, state=OFFLINE, detail=None, report=gone.report, at=at)
     return True
 
 

@@ -4,11 +4,12 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support_world import World, until, world
 
-from relay_receiver.client import enrol
+from relay_receiver.client import enrol, profiles
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
 
@@ -102,3 +103,35 @@ def test_a_receiver_that_joined_after_the_backup_is_told_to_join_again(w: World)
     until(lambda: verbs.status(bob)["state"] == "unauthorized", what="the refusal")
     assert "relay connect" in next(each["next"] for each in verbs.status(bob)["needsPerson"])
     assert verbs.jobs(bob)["jobs"][0]["state"] == "done"
+
+
+def test_what_a_person_decided_is_not_done_again_and_its_outcome_is_told_again(w: World) -> None:
+    bob = w.agent("bob", chain_limit=0)
+    w.agent("eve")
+    verbs.start(bob)
+    w.ask(bob, "task=chained", by="eve")
+    until(lambda: verbs.status(bob)["chain"]["paused"], what="the pause")
+    agent = profiles.load("bob").agent
+    said = {"channel": w.channel, "agent": agent, "action": "resume", "arguments": {}}
+
+    def decide(number: int) -> dict[str, Any]:
+        return w.do("owner", lambda hub: hub.create_control(**said, operation=f"op-{number}"))
+
+    def outcome(control: dict[str, Any]) -> str | None:
+        found = w.do("owner", lambda hub: hub.control(control["id"]))["outcome"]
+        return None if found is None else str(found)
+
+    reported = "the pause at the hub"
+    until(lambda: w.do("owner", lambda hub: hub.receivers())[0]["report"]["chain"]["paused"], what=reported)
+    verbs.stop(bob)
+    made = decide(1)
+    copy = back_up(w)
+    verbs.start(bob)
+    assert until(lambda: outcome(made), what="the outcome") == "done"
+    restore(w, copy)
+    assert outcome(made) is None
+    assert until(lambda: outcome(made), what="the outcome again") == "done"
+    (job,) = verbs.jobs(bob)["jobs"]
+    history = verbs.job(bob, job["id"])["history"]
+    by = f"{made['by']['name']} ({made['by']['id']}) in the console"
+    assert [each["who"] for each in history if "in the console" in each["who"]] == [by]

@@ -116,6 +116,21 @@ def test_a_report_of_any_shape_is_taken_and_its_size_is_bounded() -> None:
     assert refusal.value.status == 422
 
 
+def test_a_report_that_explains_a_new_state_or_is_the_last_one_is_stored_at_once(hub: Desk) -> None:
+    def stored() -> Any:
+        return hub.store.read_now(leases.last_report, hub.actor("bob").id, hub.lab)
+
+    hub.take("bob", report=_report(0))
+    hub.take("bob", report=_report(1))
+    assert stored() == _report(0)
+    hub.take("bob", state="paused", report=_report(2))
+    assert stored() == _report(2)
+    hub.take("bob", state="paused", report=_report(3))
+    assert stored() == _report(2)
+    asyncio.run(leases.release(hub.store, hub.actor("bob"), hub.lab, "h"))
+    assert stored() == _report(3)
+
+
 def test_a_report_that_comes_with_a_new_lease_is_stored_and_told(hub: Desk) -> None:
     hub.take("bob", report=_report(1))
     hub.take("bob", subscription=hub.subscribe("bob"), report=_report(2))
