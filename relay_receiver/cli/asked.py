@@ -48,13 +48,14 @@ def _fields(request: Mapping[str, Any]) -> Iterator[str]:
     schema = request["schema"] or {}
     for name, field in schema.get("properties", {}).items():
         needed = "needed" if name in schema.get("required", ()) else "may be left out"
-        yield visible(f"field {name}: {_kind(field)}; {needed}")
+        yield visible(f"field {name}: {kind_of(field)}; {needed}")
         for note in ("title", "description"):
             if field.get(note):
                 yield from (f"  {line}" for line in visible(field[note]).split("\n"))
 
 
-def _kind(field: Mapping[str, Any]) -> str:
+def kind_of(field: Mapping[str, Any]) -> str:
+    """What a field of a form takes, in words."""
     choices = field["items"]["enum"] if field["type"] == "array" else field.get("enum")
     words = [f"several of {_list(choices)}" if field["type"] == "array" else f"one of {_list(choices)}"]
     if not choices:

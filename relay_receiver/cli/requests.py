@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from relay_receiver.cli import asked, asking
+from relay_receiver.cli import asked, asking, dialogue
 from relay_receiver.cli.acting import actor, of, profile
 from relay_receiver.cli.exchange import WAIT_SECONDS, place
 from relay_receiver.cli.options import DURATION, Group, channel_option
-from relay_receiver.cli.output import emit, table
+from relay_receiver.cli.output import as_json, emit, table
 from relay_receiver.jobs.text import clean_name
 from relay_receiver.wire.action import action_hash, visible
 from relay_receiver.wire.errors import RelayError
@@ -82,14 +82,15 @@ def show_command(request: str, patience: float | None) -> None:
 @click.option("--json", "document", metavar="JSON", help="The whole answer as one JSON object; - reads it from stdin.")
 @click.option("--action-hash", metavar="HASH", help="Answer only if this is the action; `show` tells its hash.")
 def respond_command(request: str, action_hash: str | None, **said: Any) -> None:  # noqa: ANN401 - click's options
-    """Answer a request, as a person: once, and for exactly what it shows."""
+    """Answer a request, as a person: once, and for exactly what it shows.
+
+    At a terminal, without an answer, it is shown and asked for.
+    """
     who = of(profile())
-
-    async def say(hub: "Hub") -> Json:
-        found = await hub.request(request)
-        return await hub.respond(request, _answer(found, **said), _shown_hash(found, action_hash))
-
-    answered = who.talk(say)
+    found = who.talk(lambda hub: hub.request(request))
+    shown = _shown_hash(found, action_hash)
+    answer = _typed(found) if not any(said.values()) and _at_a_terminal(found) else _answer(found, **said)
+    answered = who.talk(lambda hub: hub.respond(request, answer, shown))
     emit(answered, ["Answered.", *asked.shown(answered)], then=asked.next_line(answered))
 
 
@@ -138,6 +139,19 @@ def _json(text: str, option: str) -> Any:  # noqa: ANN401 - JSON
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RelayError(f"{option} is not JSON.", code="usage", hint=f"Give {option} one JSON object.") from error
+
+
+def _at_a_terminal(request: Json) -> bool:
+    """Whether a person can be asked for the answer here."""
+    return request["state"] == "open" and sys.stdin.isatty() and not as_json()
+
+
+def _typed(request: Json) -> Json:
+    return dialogue.answer(
+        request,
+        say=click.echo,
+        prompt=lambda label: str(click.prompt(label, default="", show_default=False)),
+    )
 
 
 def _answer(

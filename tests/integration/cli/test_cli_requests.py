@@ -1,6 +1,9 @@
 """Agents ask people, and people answer, on the command line: real processes, a real hub, a real job."""
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,6 +146,34 @@ def test_an_approval_is_shown_whole_and_answered_once_for_what_was_shown(here: t
     me = machine.ok("whoami")["name"]
     assert second.err["error"].startswith(f"{me} has answered")
     assert f"{request}  approval  bob  answered by {me}" in machine.text("requests", "list", "--state", "ended")
+
+
+def test_at_a_terminal_it_is_shown_and_asked_for(here: tuple[Machine, str, str]) -> None:
+    machine, _, _ = here
+    request = approval(machine, "ask:3")["id"]
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        person = subprocess.Popen(
+            [sys.executable, "-m", "relay_receiver.cli.main", "requests", "respond", request],
+            env=machine.environment(),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        while b"accept | decline)" not in seen:
+            seen += terminal.read(1024)
+        assert "rm -rf ⟨U+202E⟩dliub" in seen.decode()
+        assert machine.ok("requests", "show", request)["state"] == "open"
+        terminal.write(b"decline\n")
+        while b"Answered." not in seen:
+            seen += terminal.read(1024)
+        with contextlib.suppress(OSError):  # Linux says so at the end of a terminal
+            while terminal.read(1024):
+                pass
+        assert person.wait(WITHIN) == 0
+    assert machine.ok("requests", "show", request)["answer"] == {"decision": "decline"}
 
 
 def test_only_a_choice_has_options_and_a_title_is_needed(here: tuple[Machine, str, str]) -> None:
