@@ -18,7 +18,10 @@ KILL_WITHIN = 0.25
 RECEIVER = ("journal.", "call.", "acknowledge.", "adapter.")
 HUB = ("hub.",)
 KEEPER = ("keeper.", "launcher.")
-AT_START = ("adapter.open", "adapter.recover", "journal.promote", "call.post-receiver.", "hub.take")
+AT_START = (
+    *("adapter.open", "adapter.recover", "journal.promote", "journal.prune", "journal.give_back"),
+    *("call.post-receiver.", "hub.take"),
+)
 """Points that a request does not pass, but a start with a job in flight does."""
 _ONCE = ("hub.create", "hub.enroll", "hub.invite", "hub.owner_code")
 """Points of joining, which no request passes."""

@@ -4,48 +4,28 @@ import contextlib
 import shutil
 import signal
 import sqlite3
-import struct
 from pathlib import Path
 
 import psutil
 from support_faults import CrashWorld, crash_world
+from support_power import clean, commits, read, write
 from support_world import until
 
 from relay_receiver.journal.journal import Journal, adopt
+from relay_receiver.receiver.target import JOURNAL
+from relay_receiver.testing.trials import AT_START
 
 NEWEST = 4
 """Cuts at each point: those further back were the newest ones at the points before."""
-HEADER, FRAME = 32, 24
-"""Bytes of the header of a WAL, and of each frame's."""
-
-
-def commits(wal: bytes) -> list[int]:
-    """The lengths to which a WAL can be cut so that it ends with a commit; 0 is a WAL that never came to the disk."""
-    found = [0]
-    if len(wal) < HEADER:
-        return found
-    page = struct.unpack(">I", wal[8:12])[0]
-    salt = wal[16:24]
-    for at in range(HEADER, len(wal) - FRAME - page + 1, FRAME + page):
-        head = wal[at : at + FRAME]
-        if head[8:16] != salt:
-            break
-        if struct.unpack(">I", head[4:8])[0]:
-            found.append(at + FRAME + page)
-    return found
 
 
 def cut_open(folder: Path, database: bytes, wal: bytes) -> dict[str, tuple[str, list[str]]]:
     """Open a cut journal as a person does after a power cut; each job's state, and the states its history tells."""
-    folder.mkdir()
-    path = folder / "journal.sqlite3"
-    path.write_bytes(database)
-    path.with_name(path.name + "-wal").write_bytes(wal)
+    path = folder / JOURNAL
+    write(path, database, wal)
     adopt(path)
     Journal.open(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as conn:
-        assert conn.execute("pragma integrity_check").fetchall() == [("ok",)]
-        assert conn.execute("pragma foreign_key_check").fetchall() == []
+    with clean(path) as conn:
         jobs = dict(conn.execute("select message, state from job").fetchall())
         told = {m: [] for m in jobs}
         rows = conn.execute("select job.message, target from job_event join job on job.id = job order by job_event.id")
@@ -57,7 +37,7 @@ def cut_open(folder: Path, database: bytes, wal: bytes) -> dict[str, tuple[str, 
 
 def stored(c: CrashWorld) -> int:
     """How many messages the journal has."""
-    with contextlib.closing(sqlite3.connect(c.target.folder / "journal.sqlite3")) as conn:
+    with contextlib.closing(sqlite3.connect(c.target.folder / JOURNAL)) as conn:
         return int(conn.execute("select count(*) from message").fetchone()[0])
 
 
@@ -79,12 +59,11 @@ def test_every_copy_of_the_journal_opens_clean_and_knows_what_was_acknowledged_s
         ordinary = sorted(p for p in c.faults.seen() if p.startswith(("journal.", "adapter.", "acknowledge.")))
         looked = 0
         for point in ordinary:
-            if point.startswith(("journal.promote", "adapter.open", "adapter.recover")):
+            if point.startswith(AT_START):
                 continue
             message, pid = freeze(c, point, "please task=cut")
             try:
-                journal = c.target.folder / "journal.sqlite3"
-                database, wal = journal.read_bytes(), journal.with_name(journal.name + "-wal").read_bytes()
+                database, wal = read(c.target.folder / JOURNAL)
                 if point == "journal.store.before":
                     # An acknowledgement that was sent too early comes about in this time.
                     with contextlib.suppress(AssertionError):
