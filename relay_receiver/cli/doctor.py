@@ -1,11 +1,8 @@
 """`relay doctor`: what is wrong, and the line that mends it."""
 
-import email.utils
-import shutil
 import stat
+import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,22 +10,27 @@ from typing import Any
 
 import click
 
+from relay_receiver import __version__
+from relay_receiver.adapters import registry
+from relay_receiver.adapters.base import AdapterUnusable, Binding
 from relay_receiver.cli import output
 from relay_receiver.cli.acting import of
 from relay_receiver.cli.options import Command
 from relay_receiver.cli.output import aimed
 from relay_receiver.client import profiles
-from relay_receiver.client.address import is_loopback
 from relay_receiver.client.profiles import Profile
-from relay_receiver.processes import paths
+from relay_receiver.processes import environment, paths
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
+from relay_receiver.wire import limits
 from relay_receiver.wire.errors import RelayError
+from relay_receiver.wire.message import seconds
 
 SKEW_SECONDS = 30.0
 """More than this between our clock and the hub's makes expiries look wrong."""
 
-_TRYING_SECONDS = 5.0
+SIGN_IN = "codex login"
+_AGENT_MENDS = {"missing": "relay receiver configure --argv JSON", "unauthorized": SIGN_IN}
 _WORKING = {"ready", "busy"}
 
 
@@ -98,6 +100,7 @@ def _profiles() -> Iterator[Check]:
 
 def _hub(found: Profile) -> Iterator[Check]:
     about = f"hub of {found.name}"
+    asked = time.time()
     try:
         state = of(found).talk(lambda hub: hub.state())
     except RelayError as error:
@@ -106,29 +109,38 @@ def _hub(found: Profile) -> Iterator[Check]:
         return
     name = state["actor"].get("name")
     yield Check(about=about, ok=True, detail=f"{found.url} knows you as {name}")
-    yield from _clock(found)
+    yield version(state)
+    yield from clock(state, (asked + time.time()) / 2)
 
 
-def _clock(found: Profile) -> Iterator[Check]:
-    """Our clock against the hub's, by the Date of any answer of it."""
-    proxies = urllib.request.ProxyHandler({} if is_loopback(found.url) else None)
-    opener = urllib.request.build_opener(proxies)
+def version(state: Mapping[str, Any]) -> Check:
+    """Whether the hub speaks the protocol that this program speaks."""
+    spoken = state.get("protocol")
+    upgrade = "pip install --upgrade relay-receiver"
+    newer = isinstance(spoken, int) and spoken > limits.PROTOCOL
+    return Check(
+        about="hub version",
+        ok=spoken == limits.PROTOCOL,
+        detail=f"the hub speaks protocol {spoken}, and this program ({__version__}) protocol {limits.PROTOCOL}",
+        mend=upgrade if newer else f"{upgrade}, on the hub's machine",
+    )
+
+
+def clock(state: Mapping[str, Any], now: float) -> Iterator[Check]:
+    """Our clock against the hub's, as its answer has it; an older hub does not tell.
+
+    Args:
+        now: seconds since the epoch by our clock, in the middle of the call.
+    """
     try:
-        with opener.open(f"{found.url}/api/v1/state", timeout=_TRYING_SECONDS) as answer:
-            date = answer.headers.get("Date")
-    except urllib.error.HTTPError as error:
-        date = error.headers.get("Date")
-        error.close()
-    except OSError:
+        skew = now - seconds(state["now"])
+    except (KeyError, TypeError, ValueError):
         return
-    if date is None:
-        return
-    skew = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
     yield Check(
         about="clock",
         ok=abs(skew) <= SKEW_SECONDS,
         detail=f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the hub",
-        mend="Set this machine's clock (NTP).",
+        mend="timedatectl set-ntp true" if sys.platform == "linux" else "sudo sntp -sS time.apple.com",
     )
 
 
@@ -142,24 +154,32 @@ def _receivers() -> Iterator[Check]:
         except RelayError as error:
             yield Check(about=name, ok=False, detail=error.sentence, mend=error.hint)
             continue
-        yield replace(
-            check, mend=aimed(check.mend, profile=aim.profile, channel=found.get("channelName")) if check.mend else None
-        )
-        yield from _directory(name, now, (paths.home(), aim.runtime))
-        yield from _agent(name, now)
-        yield from _service(name, aim)
+        checks = [
+            check,
+            *_directory(name, now, (paths.home(), aim.runtime)),
+            *_agent(name, now),
+            *_service(name, aim),
+        ]
+        for each in checks:
+            mend = each.mend and aimed(each.mend, profile=aim.profile, channel=found.get("channelName"))
+            yield replace(each, mend=mend)
 
 
 def _agent(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
-    """Whether the program of a receiver that does not run is there."""
-    program = next(iter(now.get("argv") or ()), None)
-    if program and now.get("state") == "stopped" and shutil.which(program) is None:
-        yield Check(
-            about=name,
-            ok=False,
-            detail=f"its program {program} is not there, or not executable",
-            mend="relay receiver configure --argv JSON",
-        )
+    """Whether the agent could work: its program is there and starts, and somebody is signed in."""
+    if not now.get("adapter") or not now.get("directory"):
+        return
+    binding = Binding(
+        settings={"argv": list(now.get("argv") or ())},
+        directory=Path(now["directory"]),
+        environment=environment.build(),
+        spool=paths.home(),
+        runtime=paths.home(),
+    )
+    try:
+        registry.load(str(now["adapter"])).check(binding)
+    except AdapterUnusable as error:
+        yield Check(about=name, ok=False, detail=str(error), mend=_AGENT_MENDS.get(error.code, _AGENT_MENDS["missing"]))
 
 
 def _service(name: str, aim: Target) -> Iterator[Check]:
@@ -200,7 +220,8 @@ def wake(name: str, now: Mapping[str, Any]) -> Check:
     elif state == "standby":
         why, mend = "another process holds this agent's lease", "relay receiver stop"
     elif now.get("adapterError"):
-        why, mend = f"its agent cannot work: {now['adapterError']}", "relay receiver configure --help"
+        why = f"its agent cannot work: {now['adapterError']}"
+        mend = SIGN_IN if SIGN_IN in str(now["adapterError"]) else "relay receiver configure --help"
     elif chain.get("paused"):
         why, mend = "the chain paused: agents' requests wait, people's run", "relay receiver resume"
     elif state not in _WORKING:
