@@ -170,6 +170,13 @@ message = Table(
     CheckConstraint("hop >= 0", name="hop"),
 )
 Index("ix_message_channel_event", message.c.channel, message.c.event, unique=True)
+Index(
+    "ix_message_reply_to",
+    message.c.reply_to,
+    message.c.event,
+    sqlite_where=text("reply_to IS NOT NULL"),
+    postgresql_where=text("reply_to IS NOT NULL"),
+)
 
 mention = Table(
     "mention",

@@ -218,6 +218,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'open'"),
     )
     op.create_index("ix_ask_channel", "ask", ["channel", "created_at"], unique=False)
+    op.create_index(
+        "ix_message_reply_to",
+        "message",
+        ["reply_to", "event"],
+        unique=False,
+        sqlite_where=sa.text("reply_to IS NOT NULL"),
+        postgresql_where=sa.text("reply_to IS NOT NULL"),
+    )
     op.add_column("receiver", sa.Column("report", sa.Text(), nullable=True))
     op.create_table(
         "search_item",

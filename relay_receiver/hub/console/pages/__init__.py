@@ -8,11 +8,14 @@ from starlette.routing import Route
 
 from relay_receiver.hub.console import assets
 from relay_receiver.hub.console.pages import (
+    attachment,
     channel,
     docs,
     members,
+    message,
     needs,
     overview,
+    posting,
     receivers,
     requests,
     search,
@@ -29,6 +32,9 @@ routes: list[Route] = [
     *sign_in.routes,
     *overview.routes,
     *channel.routes,
+    *posting.routes,
+    *message.routes,
+    *attachment.routes,
     *needs.routes,
     *updates.routes,
     *requests.routes,

@@ -7,11 +7,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from relay_receiver.hub.answer import Json as Answer
+from relay_receiver.hub.api.given import store_of
 from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.console import needs
 from relay_receiver.hub.console.session import COOKIE, Session, person
+from relay_receiver.jobs.text import clean_name
 
 if TYPE_CHECKING:
     from relay_receiver.hub.updates import Updates
+
+THINGS = 50
+"""Things that need a person that are told at once, at the most."""
+TITLE_CHARS = 120
 
 
 async def get(request: Request) -> Response:
@@ -31,4 +38,22 @@ async def get(request: Request) -> Response:
     return Answer({"cursor": cursor, "events": said})
 
 
-routes = [Route("/updates", get, methods=["GET"])]
+async def summary(request: Request) -> Response:
+    """How much needs this person, and what: `{count, things: [{id, title, href}]}`, for the title and notices."""
+    store, who = store_of(request), person(request)
+    found = await store.read(needs.of, store, who)
+    asked = [
+        {"id": each["id"], "title": clean_name(each["title"], most=TITLE_CHARS), "href": f"/requests/{each['id']}"}
+        for each in found.requests
+    ]
+    waiting = [
+        {"id": f"{each.channel}.{each.agent}", "title": f"{clean_name(each.name)} waits for a person", "href": "/needs"}
+        for each in found.receivers
+    ]
+    return Answer({"count": found.count, "things": [*asked, *waiting][:THINGS]})
+
+
+routes = [
+    Route("/updates", get, methods=["GET"]),
+    Route("/needs/summary", summary, methods=["GET"]),
+]
