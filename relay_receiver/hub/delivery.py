@@ -48,6 +48,7 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
         told["position"] = receipts.in_line(
             conn, row.member, row.channel, event=row.event, paused=True, by_agent=by_agent
         )
+    # What ended an earlier attempt is no reason for what waits again.
     return {**told, "reason": reason.reason, "detail": reason.detail, "nextTry": reason.next_try}
 
 

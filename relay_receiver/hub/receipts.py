@@ -173,8 +173,7 @@ def delivery(conn: Connection, message: str, *, at: float) -> tuple[Json, Receip
         "detail": row.detail,
         "job": row.job,
         "position": position,
-        # What ended an earlier attempt is no reason for what waits again.
-        "reason": None if stage in WAITING_IN_LINE else row.reason,
+        "reason": row.reason,
     }
     return told, row
 

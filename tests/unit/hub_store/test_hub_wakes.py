@@ -88,6 +88,12 @@ def test_people_are_told_as_people(hub: Desk) -> None:
     assert (told["kind"], told["wakes"], told["reason"]) == ("human", False, "person")
 
 
+def test_nobody_wakes_themselves(hub: Desk) -> None:
+    bob = hub.agent("bob")
+    hub.take("bob", report={"wake": "all"})
+    assert rehearse(hub, "bob", "@bob remember", mentions=(bob,)) == []
+
+
 def test_what_would_be_refused_is_refused(hub: Desk) -> None:
     hub.agent("bob")
     for wrong in ({"kind": "request"}, {"to": "nobody"}, {"mentions": ("nobody",)}, {"reply_to": "nothing"}):
