@@ -12,7 +12,7 @@ from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.store import AUTH_CHANGED
 from relay_receiver.hub.tables import enrolment, identity, member
 from relay_receiver.wire.limits import ENROLMENT_SECONDS
-from relay_receiver.wire.message import iso
+from relay_receiver.wire.message import HUMAN, iso
 
 REPEAT_SECONDS = 24 * 3600.0
 """How long a used code is kept, so that a lost answer can be asked for again."""
@@ -70,7 +70,8 @@ def enroll(conn: Connection, *, code: str, client_secret: str, identity_secret: 
     """Join with a code. The same code with the same secrets gives the same membership, however often.
 
     Raises:
-        Refusal: 403, the code is wrong, used or expired, which is one answer; or the membership is of another kind.
+        Refusal: 403, the code is wrong, used or expired, which is one answer; or the membership is of another kind;
+            422, an agent cannot have this name.
     """
     row = conn.execute(select(enrolment).where(enrolment.c.digest == digest(code.strip().lower()))).one_or_none()
     token = digest(client_secret)
@@ -116,6 +117,8 @@ def _join(
     name: str,
     at: float,
 ) -> str:
+    if row.role == members.AGENT and name.casefold() == HUMAN:
+        raise members.reserved()
     whose = person.id if person is not None else ids.new("i")
     if person is None:
         conn.execute(insert(identity).values(id=whose, digest=digest(identity_secret), name=name, created_at=at))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from relay_receiver.hub import events, ids
 from relay_receiver.hub.auth import Actor
-from relay_receiver.hub.errors import Refusal, not_found, unauthorized
+from relay_receiver.hub.errors import Refusal, invalid, not_found, unauthorized
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.store import AUTH_CHANGED
 from relay_receiver.hub.tables import channel, channel_member, identity, member, workspace
@@ -133,6 +133,8 @@ def change_identity(conn: Connection, digest: str, *, rev: int, changes: Json, a
     now = get_identity(conn, digest)
     if now["rev"] != rev:
         raise Refusal(409, "stale_rev", "The profile was changed since it was read.", rev=now["rev"], identity=now)
+    if "name" in changes and changes["name"].casefold() == HUMAN and _is_agent(conn, digest):
+        raise reserved()
     columns = {"name": "name", "avatarUrl": "avatar_url", "signature": "signature"}
     values = {columns[name]: value for name, value in changes.items()}
     row = conn.execute(
@@ -145,6 +147,16 @@ def change_identity(conn: Connection, digest: str, *, rev: int, changes: Json, a
     for each in whose:
         tell_updated(conn, each.workspace, each.id, at=at)
     return get_identity(conn, digest)
+
+
+def _is_agent(conn: Connection, digest: str) -> bool:
+    of = select(member.c.id).join(identity, identity.c.id == member.c.identity)
+    return conn.execute(of.where(identity.c.digest == digest, member.c.role == AGENT).limit(1)).first() is not None
+
+
+def reserved() -> Refusal:
+    """The 422 of an agent that would be called what means people."""
+    return invalid("name", f"An agent cannot be called `{HUMAN}`: that word means people.")
 
 
 def tell_updated(

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from relay_receiver.hub import attachments, channels, events, ids, members, message_views, receipts, runs
-from relay_receiver.hub.auth import Actor
+from relay_receiver.hub.auth import Actor, Job
 from relay_receiver.hub.errors import Refusal, forbidden, invalid, not_found
 from relay_receiver.hub.message_views import MessageRow
 from relay_receiver.hub.prepared import Prepared
@@ -20,6 +20,9 @@ from relay_receiver.wire.stage import ENDS, Stage, stage_of_result
 
 RECEIVERS_OPERATION = "receiver:"
 """Operation ids of results begin so; a job cannot take one before its receiver does."""
+
+REASON_CHARS = 500
+"""Of why a result is no answer, as it is shown of the request."""
 
 Json = dict[str, Any]
 
@@ -43,6 +46,8 @@ class Draft:
     expires_at: float | None = None
     run: runs.Ref | None = None
     notice: str | None = None
+    reason: str | None = None
+    """Of a result that is no answer: why, one sentence. What is shown of the request, not part of the message."""
 
     @property
     def fingerprint(self) -> str:
@@ -268,15 +273,23 @@ def _show(conn: Connection, actor: Actor, draft: Draft, said: Addressed, *, at: 
                 detail=draft.content[:200],
             )
         return
-    shown = stage_of_result(draft.outcome)
+    shown, reason = stage_of_result(draft.outcome), _reason(draft)
     if draft.kind == "result" and said.reply_to is not None:
         request = said.reply_to.id
         receipts.expire_one(conn, request, at=at)
         job = answered.request if answered is not None else None
-        receipts.move(conn, request, shown, at=at, by=actor.id, job=job)
+        receipts.move(conn, request, shown, at=at, by=actor.id, job=job, reason=reason)
     if answered is not None:
         state = draft.outcome or "completed"
-        runs.close(conn, answered, state=state, outcome=draft.outcome, reason=None, at=at, shown=shown)
+        runs.close(conn, answered, state=state, outcome=draft.outcome, reason=reason, at=at, shown=shown)
+
+
+def _reason(draft: Draft) -> str | None:
+    """Why a result is no answer: what its author gives as the reason, else its first line."""
+    if stage_of_result(draft.outcome) not in {Stage.FAILED, Stage.CANCELLED}:
+        return None
+    first = draft.reason or next((line for line in draft.content.splitlines() if line.strip()), "")
+    return first.strip()[:REASON_CHARS] or None
 
 
 def withdraw(conn: Connection, actor: Actor, wanted: str, *, at: float) -> bool:
@@ -288,8 +301,10 @@ def withdraw(conn: Connection, actor: Actor, wanted: str, *, at: float) -> bool:
     row = message_views.row_of(conn, wanted)
     if row is None or row.channel not in actor.channels:
         raise not_found("message")
-    if row.author != actor.id or (actor.job is not None and row.root != actor.job.root):
+    if row.author != actor.id:
         raise forbidden("Only its author may withdraw a message.")
+    if actor.job is not None and not _posted_by(conn, actor.job, row):
+        raise forbidden("A job may withdraw what it has posted itself, and nothing else.")
     if row.kind == "result":
         raise Refusal(409, "ended", "A result is not withdrawn.")
     if row.withdrawn_at is not None:
@@ -305,6 +320,12 @@ def withdraw(conn: Connection, actor: Actor, wanted: str, *, at: float) -> bool:
     conn.execute(update(message).where(message.c.id == wanted).values(withdrawn_at=at))
     receipts.move(conn, wanted, Stage.WITHDRAWN, at=at)
     return True
+
+
+def _posted_by(conn: Connection, job: Job, row: MessageRow) -> bool:
+    """Whether a message of this agent was posted in the job's own run, of which it has one at a time."""
+    began = conn.execute(select(run.c.began_at).where(run.c.id == job.run)).scalar_one()
+    return bool(row.root == job.root and row.hop == job.hop + 1 and row.created_at >= began)
 
 
 def _ask_to_cancel(conn: Connection, row: MessageRow, held: Sequence[runs.RunRow], *, at: float) -> None:

@@ -13,6 +13,9 @@ from relay_receiver.wire import limits
 
 ATTACHMENT_NAME = "result.txt"
 ATTACHMENT_TYPE = "text/plain; charset=utf-8"
+REASON_CHARS = 500
+"""Of why there is no answer, as the requester is shown it beside the result."""
+_WITH_REASON = frozenset({Outcome.FAILED, Outcome.CANCELLED, Outcome.ABANDONED})
 _ROOM = 512
 """Bytes of a message kept free for the line that names the attachment."""
 
@@ -65,6 +68,8 @@ def body(job: Job, channel: str, end: Ending, *, run: bool) -> dict[str, Any]:
         "operationId": operation_id(job.id),
         "outcome": WIRE_OUTCOME[end.outcome],
     }
+    if end.error and end.outcome in _WITH_REASON:
+        posted["reason"] = end.error[:REASON_CHARS]
     if attachment is not None:
         posted["attachments"] = [attachment]
     if run:

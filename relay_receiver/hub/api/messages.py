@@ -31,6 +31,8 @@ from relay_receiver.hub.store import Store
 from relay_receiver.hub.tables import KINDS
 from relay_receiver.wire import limits
 
+REASON_CHARS = 4096
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -67,6 +69,7 @@ def draft(body: Mapping[str, Any]) -> messages.Draft:
         if run is None
         else runs.Ref(scope=channel, holder=text(run, "holderId"), request=text(run, "requestId"), fence=fence(run)),
         notice=None if notice is None else text(notice, "requestId"),
+        reason=optional_text(body, "reason", most=REASON_CHARS),
     )
 
 
