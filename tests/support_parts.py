@@ -23,15 +23,19 @@ from relay_receiver.adapters.base import (
     Result,
     Work,
 )
+from relay_receiver.adapters.base import Binding as AdapterBinding
 from relay_receiver.client.errors import HubError
 from relay_receiver.client.profiles import Profile
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import messages
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal
+from relay_receiver.receiver.approvals import Approvals
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.runner import Runner
 from relay_receiver.receiver.situation import LeaseState, Situation
+from relay_receiver.testing.adapter import ScriptedAdapter, ScriptedAgent
+from relay_receiver.wire.action import action_hash
 from relay_receiver.wire.message import Author, Message
 
 BINDING = Binding(
@@ -88,11 +92,16 @@ def message(number: int, *, by_agent: bool = False, kind: str = "request", **mor
     return Message(**{**values, **more})
 
 
+NOWHERE = AdapterBinding(settings={}, directory=Path("/"), environment={}, spool=Path("/"), runtime=Path("/"))
+
+
 class RememberingHub:
     """Answers as a hub does; `log` has every call in order, `fail` makes the next calls of a name fail."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, dict[str, Any]]] = []
+        self.requests_made: dict[str, dict[str, Any]] = {}
+        """Requests to people, by operation id; a test changes them as people would."""
         self.fail: dict[str, list[Exception | None]] = {}
         self._numbers = itertools.count(1)
         self.on_call: Callable[[str], None] = lambda _: None
@@ -135,11 +144,47 @@ class RememberingHub:
         self._call("subscribe", said)
         return {"id": f"s{next(self._numbers)}"}
 
+    async def create_request(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self._call("ask", dict(body))
+        made = self.requests_made.setdefault(str(body["operationId"]), request_of(body, f"req_{len(self.log)}"))
+        return dict(made)
+
+    async def request(self, request: str) -> dict[str, Any]:
+        self._call("look", {"request": request})
+        found = [each for each in self.requests_made.values() if each["id"] == request]
+        if not found:
+            raise HubError("no such request", status=404, code="not_found")
+        return dict(found[0])
+
+    async def requests(self, channel: str | None = None, state: str = "open") -> list[dict[str, Any]]:
+        self._call("requests", {"channel": channel, "state": state})
+        return [dict(each) for each in self.requests_made.values() if each["state"] == state]
+
+    async def close_request(self, request: str, state: str, reason: str | None = None) -> dict[str, Any]:
+        self._call("close", {"request": request, "state": state, "reason": reason})
+        for each in self.requests_made.values():
+            if each["id"] == request:
+                each["state"] = state
+        return {}
+
     def names(self) -> list[str]:
         return [name for name, _ in self.log]
 
     def posts(self) -> list[dict[str, Any]]:
         return [said for name, said in self.log if name == "post"]
+
+
+def request_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An open request as the hub tells it."""
+    return {
+        **body,
+        "id": name,
+        "author": {"id": "a_me", "name": "me", "kind": "agent"},
+        "actionHash": action_hash(body["action"]),
+        "state": "open",
+        "answer": None,
+        "answeredBy": None,
+    }
 
 
 class ToldAdapter:
@@ -195,12 +240,14 @@ class ToldAdapter:
 class Bench:
     """A runner at work on a real journal. Use as an async context manager."""
 
-    def __init__(self, folder: Path, **binding: Any) -> None:
+    def __init__(
+        self, folder: Path, *, agent: ScriptedAgent | None = None, hub: RememberingHub | None = None, **binding: Any
+    ) -> None:
         self.folder = folder
         self.journal = Journal.open(folder / "journal.sqlite3")
         if self.journal.read_now(bindings.get) is None:
             self.journal.write_now(bindings.create, BINDING.evolve(**binding))
-        self.hub = RememberingHub()
+        self.hub = hub or RememberingHub()
         self.adapter = ToldAdapter()
         self.clock = 1_000_000.0
         found = self.journal.read_now(bindings.get)
@@ -218,7 +265,7 @@ class Bench:
             binding=found,
             journal=self.journal,
             hub=self.hub,  # type: ignore[arg-type]  # the calls that a receiver makes
-            adapter=self.adapter,
+            adapter=self.adapter if agent is None else ScriptedAdapter(NOWHERE, agent),
             situation=Situation(lease=LeaseState.HELD, reconciled=True, fence="7", lease_until=float("inf")),
             log=logging.getLogger("relay_receiver.test"),
             folder=folder,
@@ -231,14 +278,16 @@ class Bench:
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self.runner = Runner(self.parts, self._tasks)
+        self.approvals = Approvals(self.parts, changed=self.runner.kick)
         self._loops = [
+            self._tasks.create_task(self.approvals.run()),
             self._tasks.create_task(self.runner.run()),
             self._tasks.create_task(self._pump()),
         ]
         return self
 
     async def _pump(self) -> None:
-        async for event in self.adapter.events():
+        async for event in self.parts.adapter.events():
             self.runner.take(event)
 
     async def __aexit__(self, *_: object) -> None:

@@ -106,10 +106,12 @@ class Approvals:
         self._ladder = Ladder(parts.boot, ceiling=CEILING)
         self._look_at: dict[str, float] = {}
         """When each open request is looked at next, in boot time."""
+        self._soon = False
+        """All of them are looked at now."""
 
     def look_soon(self) -> None:
         """Look at every open request now: an event may have been missed, or left something out."""
-        self._look_at.clear()
+        self._soon = True
         self._parts.asking.set()
 
     async def run(self) -> None:
@@ -126,7 +128,8 @@ class Approvals:
     async def _step(self) -> float | None:
         """Do what can be done now. Seconds until there is more, None for when something happens."""
         rows = await self._parts.journal.read(approvals.unsettled)
-        self._look_at = {row.id: self._look_at.get(row.id, 0.0) for row in rows}
+        soon, self._soon = self._soon, False
+        self._look_at = {row.id: 0.0 if soon else self._look_at.get(row.id, 0.0) for row in rows}
         following: list[float] = []
         for row in rows:
             try:

@@ -1,8 +1,9 @@
 """A scripted agent and its adapter: as an agent under a keeper does, it goes on while its receiver is away."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from relay_receiver.adapters.base import (
@@ -20,6 +21,8 @@ from relay_receiver.adapters.base import (
     Started,
     StillRunning,
     Unprovable,
+    Waiting,
+    WaitOver,
     Work,
 )
 
@@ -47,7 +50,17 @@ class Breaks:
     started: bool = False
 
 
-Play = Ends | Runs | Breaks | Refused
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asks:
+    """The work asks people, `count` questions at once, and its answer is what they decided."""
+
+    count: int = 1
+    title: str = "May I?"
+    schema: Mapping[str, Any] | None = None
+    """The form of an input; without it the questions are approvals."""
+
+
+Play = Ends | Runs | Breaks | Asks | Refused
 
 
 class ScriptedAgent:
@@ -60,10 +73,14 @@ class ScriptedAgent:
         self._plays = plays
         self._found: dict[str, Recovery] = {}
         self._stops: dict[str, bool] = {}
+        self._waits: dict[str, Waiting] = {}
+        """Questions without an answer, by their name."""
+        self._said: dict[str, list[str]] = {}
+        """What people decided, by attempt."""
         self._listener: Callable[[AdapterEvent], None] = lambda _: None
         self.starts: list[str] = []
         self.answers: list[tuple[str, Mapping[str, Any]]] = []
-        """What people decided, by question."""
+        """What people decided, by question; each is answered once."""
 
     def listen(self, listener: Callable[[AdapterEvent], None]) -> None:
         """From now on events go there; only the newest listener has them."""
@@ -90,6 +107,10 @@ class ScriptedAgent:
             case Runs(stops=stops):
                 self._began(key)
                 self._stops[key] = stops
+            case Asks():
+                self._began(key)
+                self._stops[key] = True
+                self._ask(key, play)
             case Ends(result=result, text=text, reason=reason):
                 self._began(key)
                 self.end(key, result=result, text=text, reason=reason)
@@ -98,6 +119,8 @@ class ScriptedAgent:
     def end(self, key: str, *, result: Result = Result.COMPLETED, text: str = "", reason: str = "") -> None:
         """End an attempt that runs; the first end counts."""
         if isinstance(self._found.get(key), StillRunning):
+            for wait in self._of(key):
+                self._close(wait)
             end = Finished(key=key, result=result, text=text, reason=reason)
             self._found[key] = end
             self._listener(end)
@@ -111,9 +134,43 @@ class ScriptedAgent:
 
     def find(self, key: str) -> Recovery:
         """What became of an attempt; one that did not start yet never will."""
-        return self._found.setdefault(
+        found = self._found.setdefault(
             key, NeverStarted(proof="the agent has not seen this attempt, and now never will")
         )
+        return replace(found, waits=self._of(key)) if isinstance(found, StillRunning) else found
+
+    def answer(self, question: str, decision: Mapping[str, Any]) -> None:
+        """Take a decision about a question that waits; with the last one the work ends."""
+        wait = self._waits.get(question)
+        if wait is None:
+            return
+        self.answers.append((question, decision))
+        said = self._said[wait.key]
+        said.append(json.dumps(decision.get("answers") or decision.get("decision")))
+        self._close(wait)
+        if not self._of(wait.key):
+            self.end(wait.key, text=", ".join(said))
+
+    def _ask(self, key: str, play: Asks) -> None:
+        self._said[key] = []
+        for number in range(play.count):
+            question = f"{key}/{number}"
+            self._waits[question] = Waiting(
+                key=key,
+                question=question,
+                kind="approval" if play.schema is None else "input",
+                title=play.title,
+                action={"kind": "command", "command": f"do {number}", "agentSays": "please"},
+                schema=play.schema,
+            )
+            self._listener(self._waits[question])
+
+    def _of(self, key: str) -> list[Waiting]:
+        return [wait for wait in self._waits.values() if wait.key == key]
+
+    def _close(self, wait: Waiting) -> None:
+        del self._waits[wait.question]
+        self._listener(WaitOver(key=wait.key, question=wait.question))
 
     def running(self) -> list[str]:
         """The keys of what runs."""
@@ -156,7 +213,7 @@ class ScriptedAdapter:
 
     async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
         """Hand on what a person decided."""
-        self._agent.answers.append((question, decision))
+        self._agent.answer(question, decision)
 
     async def interrupt(self, execution: str) -> bool:
         """Stop one attempt."""
