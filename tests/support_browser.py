@@ -73,7 +73,7 @@ class BrowserWorld(World):
         page = self.context(**more).new_page()
         page.goto(link["url"])
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("navigation").first.wait_for()
+        page.wait_for_url("**/")
         return page
 
 

@@ -79,7 +79,7 @@ def test_without_javascript_everything_is_read_and_decided(hub: LiveHub, seen: S
         page.get_by_role("button", name="Let them go on").click()
         page.get_by_text("Decided; its receiver is told.").wait_for()
         page.goto(seen.pages["channel"])
-        page.get_by_label("Message", exact=True).fill("Written without a script.")
+        page.get_by_label("Text", exact=True).fill("Written without a script.")
         page.get_by_role("button", name="Send").click()
         page.get_by_text("Written without a script.").wait_for()
 

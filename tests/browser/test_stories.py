@@ -1,0 +1,182 @@
+"""What people do in the console, in a real Chromium, with a real hub, real receivers and the real Codex behind it."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from support_browser import PHONE, BrowserWorld, aside, browser_world
+from support_codex import CONFIG, codex_binary
+from support_time import WITHIN
+from support_world import until
+
+from relay_receiver.client import profiles
+from relay_receiver.processes.tree import children
+from relay_receiver.receiver import verbs
+from relay_receiver.receiver.target import Target
+from relay_receiver.testing.model import ModelEndpoint
+
+
+@pytest.fixture(autouse=True)
+def _patience() -> None:
+    expect.set_options(timeout=WITHIN * 1000)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[BrowserWorld]:
+    with browser_world(tmp_path) as made:
+        yield made
+
+
+def open_channel(page: Page, place: BrowserWorld) -> None:
+    page.goto(f"/channels/{place.channel}")
+
+
+def send(page: Page, text: str, *, to: str, mention: str | None = None) -> None:
+    """Give a member work, by what the page offers."""
+    page.get_by_role("radio", name="Request").check()
+    page.get_by_label("To", exact=True).select_option(label=to)
+    if mention is not None:
+        page.get_by_text("Mention, attach").click()
+        page.get_by_label(mention, exact=True).check()
+    page.get_by_label("Text", exact=True).fill(text)
+    page.get_by_role("button", name="Send").click()
+
+
+def test_a_request_with_a_mention_is_sent_and_its_receipt_moves_by_itself(place: BrowserWorld) -> None:
+    bob = aside(lambda: place.agent("bob"))
+    aside(lambda: place.agent("ann"))
+    verbs.start(bob)
+    page = place.sign_in()
+    open_channel(page, place)
+    page.evaluate("window.stays = true")
+    send(page, "please hold=gate and tell @ann", to="bob", mention="ann")
+    receipt = page.get_by_role("group", name="Receipt")
+    expect(receipt).to_contain_text("Running")
+    place.release("gate")
+    expect(receipt).to_contain_text("Answered")
+    expect(page.get_by_role("region", name="Messages")).to_contain_text("did it")
+    sent = place.do("owner", lambda hub: hub.history(place.channel, limit=10))["messages"][0]
+    assert sent["to"] == profiles.load("bob").agent
+    assert profiles.load("ann").agent in sent["mentions"]
+    assert page.evaluate("window.stays"), "the page was loaded anew"
+
+
+@contextmanager
+def codex(place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
+    """An agent that is a Codex, at work."""
+    home = tmp_path / "codex-home"
+    home.mkdir()
+    monkeypatch.setenv("CODEX_HOME", str(home))
+    monkeypatch.setenv("MOCK_KEY", "x")
+    with ModelEndpoint() as model:
+        (home / "config.toml").write_text(CONFIG.format(url=model.url))
+        ada = aside(lambda: place.agent("ada", adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",)))
+        verbs.start(ada)
+        yield ada
+
+
+def test_a_codex_command_is_approved_on_a_phone_and_another_declined(
+    place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, never = tmp_path / "made", tmp_path / "never"
+    with codex(place, tmp_path, monkeypatch) as ada:
+        page = place.sign_in(viewport=PHONE, has_touch=True, is_mobile=True)
+        first = place.ask(ada, f"model: escalate touch {made}")
+        page.goto("/needs")
+        asked = page.get_by_role("article").filter(has_text=f"touch {made}")
+        asked.get_by_role("button", name="Accept").tap()
+        expect(page.get_by_text("Answered.")).to_be_visible()
+        place.until_stage(first["id"], "answered", seconds=WITHIN)
+        assert made.exists()
+        second = place.ask(ada, f"model: escalate touch {never}")
+        page.goto("/needs")
+        asked = page.get_by_role("article").filter(has_text=f"touch {never}")
+        expect(asked).to_contain_text("nobody has checked")
+        asked.get_by_role("button", name="Decline").tap()
+        expect(page.get_by_text("Answered.")).to_be_visible()
+        place.until_stage(second["id"], "answered", seconds=WITHIN)
+        assert not never.exists()
+
+
+def test_of_two_browsers_the_first_decides_and_the_other_is_told(
+    place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made"
+    with codex(place, tmp_path, monkeypatch) as ada:
+        mine, theirs = place.sign_in(), place.sign_in()
+        asked = place.ask(ada, f"model: escalate touch {made}")
+        for page in (mine, theirs):
+            page.goto("/needs")
+            page.get_by_role("link", name="Run outside").click()
+            expect(page.get_by_role("button", name="Accept")).to_be_visible()
+        mine.get_by_role("button", name="Decline").click()
+        expect(mine.get_by_text("Answered.")).to_be_visible()
+        place.until_stage(asked["id"], "answered", seconds=WITHIN)
+        accept = theirs.get_by_role("button", name="Accept")
+        if accept.is_visible():
+            accept.click()
+        expect(theirs.get_by_role("main")).to_contain_text("declined")
+        assert not made.exists()
+
+
+def test_an_unknown_job_is_settled_with_its_evidence_in_view(place: BrowserWorld) -> None:
+    bob = aside(lambda: place.agent("bob"))
+    verbs.start(bob)
+    asked = place.ask(bob, "please hold=gate")
+    place.until_stage(asked["id"], "running")
+    kill_keeper(bob)
+    place.until_stage(asked["id"], "unknown", seconds=WITHIN)
+    page = place.sign_in()
+    page.goto("/needs")
+    expect(page.get_by_text("Nobody can know what became of")).to_be_visible()
+    expect(page.get_by_label("The evidence")).to_contain_text("history")
+    page.get_by_text("It is over: tell the requester").click()
+    page.get_by_label("Why").fill("the machine was pulled")
+    page.get_by_role("button", name="Give it up").click()
+    expect(page.get_by_text("Decided; its receiver is told.")).to_be_visible()
+    place.until_stage(asked["id"], "failed", seconds=WITHIN)
+    page.goto("/receivers")
+    expect(page.get_by_role("row").filter(has_text="settle (abandon)")).to_contain_text("done")
+    [result] = place.results(asked["id"])
+    assert "the machine was pulled" in result["content"]
+    place.release("gate")
+
+
+def kill_keeper(target: Target) -> None:
+    """SIGKILL the keeper of the job in hand, and its program with it."""
+    (launcher,) = children(int(verbs.status(target)["pid"]))
+    keepers = until(lambda: children(launcher), what="a keeper")
+    for each in keepers:
+        below = children(each)
+        os.kill(each, signal.SIGKILL)
+        for program in below:
+            os.kill(program, signal.SIGKILL)
+
+
+def test_a_paused_chain_is_let_go_on(place: BrowserWorld) -> None:
+    bob = aside(lambda: place.agent("bob", chain_limit=1))
+    aside(lambda: place.agent("ann"))
+    verbs.start(bob)
+    place.ask(bob, "please task=first", by="ann")
+    asked = place.ask(bob, "please task=second", by="ann")
+    until(lambda: verbs.status(bob)["chain"]["paused"], what="the pause")
+    page = place.sign_in()
+    page.goto("/needs")
+    page.get_by_role("button", name="Let them go on").click()
+    expect(page.get_by_text("Decided; its receiver is told.")).to_be_visible()
+    place.until_stage(asked["id"], "answered", seconds=WITHIN)
+
+
+def test_the_job_in_hand_is_stopped(place: BrowserWorld) -> None:
+    bob = aside(lambda: place.agent("bob"))
+    verbs.start(bob)
+    asked = place.ask(bob, "please hold=gate")
+    place.until_stage(asked["id"], "running")
+    page = place.sign_in()
+    page.goto("/receivers")
+    page.get_by_role("button", name="Stop this job").click()
+    place.until_stage(asked["id"], "cancelled", seconds=WITHIN)
