@@ -31,6 +31,8 @@ AT_ONCE = 250
 """Messages that one write stores."""
 EVERYWHERE, NOWHERE = "everywhere", "nowhere"
 """A word of every message, and one of none."""
+EVERY_TIME = (EVERYWHERE, "always")
+"""How every message begins."""
 COMMON = ("alpha", "alphabet")
 LEASE_SECONDS = 12.0
 
@@ -115,7 +117,7 @@ class _Speaker:
 
     def some(self, conn: Connection, actor: Actor, first: int, end: int, *, at: float) -> None:
         for number in range(first, end):
-            said = " ".join([EVERYWHERE, *self._chance.choices(self._words, cum_weights=self._weights, k=30)])
+            said = " ".join([*EVERY_TIME, *self._chance.choices(self._words, cum_weights=self._weights, k=30)])
             place = self._places[number % len(self._places)]
             wish = messages.Draft(channel=place, content=said, kind="message", operation=f"fill:{number}")
             messages.post(conn, actor, wish, at=at)

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -24,8 +25,8 @@ from relay_receiver.hub.console.session import COOKIE
 FEW, MANY = 1_000, 100_000
 TIMES = 1.2
 STALLED_BYTES = 5e6
-STALLED = 4
-"""Readers that stall at once: as many as a member may have in a channel."""
+STALLED, STALLED_SOCKETS = 16, 4
+"""Readers that stall at once; of sockets as many as a member may have in a channel."""
 LONG = 60_000
 """Characters of the messages that a stalled reader does not read."""
 UNREAD = 300
@@ -55,7 +56,7 @@ def api() -> list[Ask]:
     """The calls of clients: pages of messages, search by who is in every channel and by who is in one, the feed."""
 
     def page(before: str) -> Callable[[Running, int], bytes]:
-        return lambda hub, _: get(f"/api/v1/messages?channel={hub.crowd.channels[0]}&limit=50{before}", hub.crowd.owner)
+        return lambda hub, _: get(f"/api/v1/messages?channel={hub.crowd.channels[0]}&limit=15{before}", hub.crowd.owner)
 
     def search(words: str, *, guest: bool) -> Callable[[Running, int], bytes]:
         path = f"/api/v1/search?q={quote(words)}"
@@ -65,11 +66,11 @@ def api() -> list[Ask]:
         "a word of every message": crowd.EVERYWHERE,
         "a word of none": crowd.NOWHERE,
         "two words": " ".join(crowd.COMMON),
-        "a phrase": f'"{crowd.EVERYWHERE} {crowd.COMMON[0]}"',
+        "a phrase of every message": f'"{" ".join(crowd.EVERY_TIME)}"',
     }
     return [
-        Ask(what="page of 50 messages, the newest", request=page("")),
-        Ask(what="page of 50 messages, older", request=page("&before=900")),
+        Ask(what="page of 15 messages, the newest", request=page("")),
+        Ask(what="page of 15 messages, older", request=page("&before=900")),
         *(
             Ask(what=f"search {what}, {'in one channel' if guest else 'in all 50'}", request=search(said, guest=guest))
             for guest in (False, True)
@@ -190,30 +191,30 @@ def _stalled(made: Crowd) -> list[Figure]:
     # A hub of its own for each: memory that one left free in the process would hide what the next takes.
     for what, request in answers.items():
         with crowd.running(made, receivers=False) as hub:
-            _cost(hub, [request] * 3)
-            figures.append(_weighed(hub, what, lambda hub=hub, request=request: [_deaf(hub, request)]))  # type: ignore[misc]  # a default binds it
+            _cost(hub, [request])
+            figures.append(_weighed(hub, what, partial(_deaf, hub, request, STALLED)))
     with crowd.running(made, receivers=False) as hub:
         _flood(hub, "before")
-        figures.append(_weighed(hub, "a socket", lambda: [_deaf_socket(hub, place)], then=lambda: _flood(hub, "then")))
+        figures.append(_weighed(hub, "a socket", partial(_deaf_sockets, hub, place), partial(_flood, hub, "then")))
     return figures
 
 
 def _weighed(
-    hub: Running, what: str, stall: Callable[[], list[socket.socket]], then: Callable[[], None] | None = None
+    hub: Running, what: str, held: Callable[[], list[socket.socket]], then: Callable[[], None] | None = None
 ) -> Figure:
     before = process.rss_bytes(hub.pid)
-    held = [each for _ in range(STALLED) for each in stall()]
+    connections = held()
     if then is not None:
         then()
     most = max(_settled(hub) for _ in range(3))
-    for connection in held:
+    for connection in connections:
         connection.close()
     return Figure(
         what=f"hub: memory for {what} that nobody reads",
-        value=max(0, most - before) / STALLED / 1e6,
+        value=max(0, most - before) / len(connections) / 1e6,
         unit="MB",
         goal=STALLED_BYTES / 1e6,
-        note=f"{STALLED} at once; messages of {LONG:,} characters",
+        note=f"{len(connections)} at once; messages of {LONG:,} characters",
     )
 
 
@@ -232,20 +233,23 @@ def _flood(hub: Running, name: str) -> None:
     _cost(hub, [post(number) for number in range(UNREAD)])
 
 
-def _deaf(hub: Running, request: bytes) -> socket.socket:
-    """A connection that asks and never reads."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.connect(("127.0.0.1", hub.port))
-    made.sendall(request)
+def _deaf(hub: Running, request: bytes, count: int) -> list[socket.socket]:
+    """Connections that ask and never read."""
+    made = [socket.socket() for _ in range(count)]
+    for each in made:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        each.connect(("127.0.0.1", hub.port))
+        each.sendall(request)
     return made
 
 
-def _deaf_socket(hub: Running, place: str) -> socket.socket:
-    made = _deaf(hub, listeners.upgrade(hub.port, hub.crowd.owner))
-    _until(made, b"\r\n\r\n")
-    made.sendall(listeners.hello(place))
-    _until(made, b'"ready"')
+def _deaf_sockets(hub: Running, place: str) -> list[socket.socket]:
+    """Sockets of the hub that read their greeting and nothing after it."""
+    made = _deaf(hub, listeners.upgrade(hub.port, hub.crowd.owner), STALLED_SOCKETS)
+    for each in made:
+        _until(each, b"\r\n\r\n")
+        each.sendall(listeners.hello(place))
+        _until(each, b'"ready"')
     return made
 
 

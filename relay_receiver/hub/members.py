@@ -172,5 +172,8 @@ def tell_updated(
 
 def names(conn: Connection, wanted: Iterable[str]) -> dict[str, Row[*tuple[Any, ...]]]:
     """Id, name and role of some members, by id."""
-    rows = conn.execute(select(member.c.id, member.c.name, member.c.role).where(member.c.id.in_(list(wanted))))
+    some = list(wanted)
+    if not some:
+        return {}
+    rows = conn.execute(select(member.c.id, member.c.name, member.c.role).where(member.c.id.in_(some)))
     return {row.id: row for row in rows}

@@ -1,6 +1,7 @@
 """Messages as the hub tells them, one by one, by pages, and as the latest of a channel."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, bindparam, select
@@ -77,20 +78,23 @@ def views(conn: Connection, rows: Sequence[MessageRow]) -> list[Json]:
 
 def latest(conn: Connection, channel: str, count: int, *, most_bytes: int = PAGE_BYTES) -> list[Json]:
     """The last messages of a channel, ascending; fewer where their texts are long."""
-    rows = conn.execute(
-        _columns.where(message.c.channel == channel).order_by(message.c.event.desc()).limit(count)
-    ).all()
-    return views(conn, _within(rows, most_bytes)[::-1])
+    rows, _ = _page(
+        conn, _columns.where(message.c.channel == channel).order_by(message.c.event.desc()), count, most_bytes
+    )
+    return views(conn, rows[::-1])
 
 
-def _within(rows: Sequence[MessageRow], most_bytes: int) -> Sequence[MessageRow]:
-    """Of the rows as many as have so many bytes of text together, one at least."""
+def _page(conn: Connection, wanted: Any, limit: int, most_bytes: int) -> tuple[list[MessageRow], bool]:  # noqa: ANN401 - a select of Core
+    """As many rows as make a page, one at least, and whether another follows; no more than that is read."""
+    page: list[MessageRow] = []
     total = 0
-    for count, row in enumerate(rows):
-        total += len(row.content.encode())
-        if total > most_bytes and count:
-            return rows[:count]
-    return rows
+    with closing(conn.execute(wanted.limit(limit + 1))) as rows:
+        for row in rows:
+            total += len(row.content.encode())
+            if page and (len(page) == limit or total > most_bytes):
+                return page, True
+            page.append(row)
+    return page, False
 
 
 def history(conn: Connection, of: str, channel: str, *, after: int | None, before: int | None, limit: int) -> Json:
@@ -100,15 +104,14 @@ def history(conn: Connection, of: str, channel: str, *, after: int | None, befor
 
     The cursor is where a stream goes on that has seen the page: behind its last message while more follow, else now.
     """
-    wanted = _columns.where(message.c.channel == channel).limit(limit + 1)
+    wanted = _columns.where(message.c.channel == channel)
     if before is not None:
         wanted = wanted.where(message.c.event < before)
     if after is not None:
         wanted = wanted.where(message.c.event > after)
     forwards = after is not None
-    found = conn.execute(wanted.order_by(message.c.event if forwards else message.c.event.desc())).all()
-    rows = _within(found[:limit], PAGE_BYTES)
-    more = len(found) > len(rows)
+    order = message.c.event if forwards else message.c.event.desc()
+    rows, more = _page(conn, wanted.order_by(order), limit, PAGE_BYTES)
     page = rows if forwards else rows[::-1]
     cursor = events.cursor_at(conn, of, page[-1].event) if forwards and more else events.head(conn, of)
     pruned = conn.execute(select(workspace.c.messages_pruned).where(workspace.c.id == of)).scalar_one()

@@ -11,7 +11,7 @@ from relay_receiver.hub import docs, tasks
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.tables import channel, event, message, message_attachment, workspace
 from relay_receiver.hub.tables_people import ask, doc, task
-from relay_receiver.hub.tables_search import search_item, search_place, search_scope
+from relay_receiver.hub.tables_search import CHANGEABLE, search_item, search_place, search_scope
 from relay_receiver.wire.words import words
 
 BATCH_EVENTS = 128
@@ -71,6 +71,8 @@ def _messages(conn: Connection, of: str, after: int, through: int) -> Iterator[I
         .join(channel, channel.c.id == message.c.channel)
         .where(channel.c.workspace == of, message.c.event > after, message.c.event <= through)
     ).all()
+    if not rows:
+        return
     files: dict[str, list[str]] = {}
     said = select(message_attachment.c.message, message_attachment.c.name)
     for each in conn.execute(said.where(message_attachment.c.message.in_([row.id for row in rows]))):
@@ -127,7 +129,7 @@ def _terms(scope: int, said: list[str]) -> str:
 
 def _forget(conn: Connection, item: Item, here: int, everywhere: int) -> None:
     """Take what an item said before out of the index."""
-    where = (search_item.c.kind == item.kind, search_item.c.ref == item.ref)
+    where = (CHANGEABLE, search_item.c.kind == item.kind, search_item.c.ref == item.ref)
     row = conn.execute(select(search_item.c.number, search_item.c.words).where(*where)).one_or_none()
     if row is None:
         return

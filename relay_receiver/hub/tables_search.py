@@ -10,7 +10,8 @@ from relay_receiver.hub import tables_people
 
 metadata = tables_people.metadata
 
-KINDS = ("message", "doc", "task", "request")
+CHANGEABLE = text("search_item.kind <> 'message'")
+"""The condition of a partial index, in its own words: a bound value in its place would not find the index."""
 
 INDEX = (
     "CREATE VIRTUAL TABLE search USING fts5(here, everywhere, content='', columnsize=0, "

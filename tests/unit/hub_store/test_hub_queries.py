@@ -15,6 +15,7 @@ from relay_receiver.hub import (
     channels,
     declarations,
     delivery,
+    docs,
     events,
     leases,
     members,
@@ -22,6 +23,9 @@ from relay_receiver.hub import (
     messages,
     receipts,
     runs,
+    search,
+    search_index,
+    tasks,
     wakes,
 )
 from relay_receiver.hub.auth import Actor
@@ -29,6 +33,8 @@ from relay_receiver.hub.prepared import Prepared
 
 SMALL = frozenset({"workspace"})
 """Tables that may be read whole."""
+BY_WORDS = "SCAN search VIRTUAL TABLE INDEX"
+"""How the plan calls a look into the index of words."""
 
 
 @pytest.fixture
@@ -72,6 +78,7 @@ def _whole_life(hub: Desk) -> None:
     hub.take("bob", subscription=subscription)
     hub.answer("bob", asked["id"], run=ref)
     hub.do(declarations.put, hub.actor("bob"), hub.lab, hub.store.live, rev=0, mode="paused", text="")
+    _writes_down(hub)
     _looks(hub)
 
 
@@ -111,6 +118,25 @@ def _rehearse(hub: Desk, bob: str, asked: str) -> None:
         store.read_now(receipts.in_line, bob, hub.lab, event=1, paused=paused, by_agent=by_agent)
 
 
+def _writes_down(hub: Desk) -> None:
+    store, owner = hub.store, hub.actor("owner")
+    plan = hub.do(docs.create, owner, docs.Draft(channel=hub.lab, title="Plan", content="one", operation="op"))["id"]
+    hub.do(docs.change, owner, plan, docs.Change(rev=1, content="two"))
+    hub.do(docs.change, owner, plan, docs.Change(rev=1, content="two", title="Plan"))
+    todo = hub.do(tasks.create, owner, tasks.Draft(channel=hub.lab, title="Do", doc=plan, operation="op"))["id"]
+    hub.do(tasks.change, owner, todo, tasks.Change(rev=1, values={"state": "doing"}))
+    store.read_now(docs.list_docs, owner, before=plan)
+    store.read_now(docs.revisions, owner, plan, before=2)
+    for state in ("all", "active", "done"):
+        store.read_now(tasks.list_tasks, owner, state=state, assignee=owner.id, before=todo)
+    for _ in range(2):
+        store.write_now(search_index.catch_up, hub.workspace)
+        store.read_now(search_index.behind, hub.workspace)
+        hub.do(docs.change, owner, plan, docs.Change(rev=2, content="three"))
+    for query in ("two do", '"do"', "x"):
+        store.read_now(search.find, owner, query)
+
+
 def _looks(hub: Desk) -> None:
     store, owner, bob = hub.store, hub.actor("owner"), hub.actor("bob")
     for name in ("after", "before"):
@@ -138,7 +164,8 @@ def test_every_query_uses_an_index(hub: Desk, said: list[tuple[str, Any]]) -> No
         driver: Any = hub.store._reader.connection.driver_connection
         for words, given in asked.items():
             plan = [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {words}", given)]
-            scans += [(step, words) for step in plan if step.startswith("SCAN") and step.split()[1] not in SMALL]
+            found = [step for step in plan if step.startswith("SCAN") and not step.startswith(BY_WORDS)]
+            scans += [(step, words) for step in found if step.split()[1] not in SMALL]
     assert scans == []
 
 
