@@ -161,7 +161,9 @@ Index("ix_control_channel", control.c.channel, control.c.created_at)
 Index(
     "ix_control_untold",
     control.c.channel,
+    control.c.outcome,
     control.c.member,
+    control.c.created_at,
     sqlite_where=text("outcome IS NULL"),
     postgresql_where=text("outcome IS NULL"),
 )

@@ -64,7 +64,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_control_untold",
         "control",
-        ["channel", "member"],
+        ["channel", "outcome", "member", "created_at"],
         unique=False,
         sqlite_where=sa.text("outcome IS NULL"),
         postgresql_where=sa.text("outcome IS NULL"),

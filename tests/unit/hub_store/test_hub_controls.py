@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from support_hubstore import Desk, desk
 
-from relay_receiver.hub import channels, controls
+from relay_receiver.hub import channels, controls, leases
 from relay_receiver.hub.errors import Refusal
+from relay_receiver.hub.prepared import Prepared
 
 PAUSED = {"chain": {"count": 3, "limit": 3, "paused": True, "pause": "p1"}}
 
@@ -162,3 +164,37 @@ def test_a_restart_of_the_hub_keeps_what_was_decided(hub: Desk) -> None:
     payload = hub.events("receiver.control")[0]["control"]
     assert payload == made
     assert json.loads(json.dumps(made)) == hub.store.read_now(controls.get, hub.actor("bob"), made["id"])
+
+
+def test_every_query_about_decisions_and_receivers_uses_an_index(hub: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: dict[str, Any] = {}
+    for conn in (hub.store._writer, hub.store._reader):
+        event.listen(conn, "before_cursor_execute", lambda _c, _cu, words, given, *_: said.setdefault(words, given))
+    real = Prepared.__call__
+
+    def noting(self: Prepared, conn: Any, **values: Any) -> Any:
+        answer = real(self, conn, **values)
+        words, names, fixed = self._compiled[conn.dialect.name]
+        said[words] = tuple(values.get(n, fixed[n]) for n in names)
+        return answer
+
+    monkeypatch.setattr(Prepared, "__call__", noting)
+    made = _decide(hub)
+    _tell(hub, made["id"])
+    _decide(hub, "settle", operation="o2", job="j", attempt=1, verb="retry")
+    store, owner, bob = hub.store, hub.actor("owner"), hub.actor("bob").id
+    for wanted in ({}, {"waiting": True}, {"agent": bob}, {"agent": bob, "waiting": True}):
+        store.read_now(controls.list_controls, owner, **wanted)
+    store.read_now(leases.of_channel, store, hub.lab, person=True)
+    store.read_now(leases.last_report, bob, hub.lab)
+    scans, plans = [], ""
+    with store._reader.begin():
+        driver: Any = store._reader.connection.driver_connection
+        for words, given in said.items():
+            if words.lstrip().upper().startswith(("SELECT", "UPDATE")):
+                plan = [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {words}", given)]
+                plans += "\n".join(plan)
+                scans += [(step, words) for step in plan if step.startswith("SCAN") and "workspace" not in step]
+    assert scans == []
+    assert "ix_control_untold" in plans
+    assert "ix_control_channel" in plans
