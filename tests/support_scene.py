@@ -100,12 +100,19 @@ def _talk(owner: Member, bob: Member, ann: Member, lab: str) -> tuple[str, str]:
 def _reports(bob: Member, ann: Member, carl: Member, lab: str, operations: str, *, wanted: str, unknown: str) -> None:
     now = time.time()
 
-    def tell(who: Member, channel: str, state: str, detail: str | None = None, **more: Any) -> None:
+    def tell(who: Member, channel: str, state: str, detail: str | None = None, **more: Any) -> int:
         body = {"channel": channel, "holderId": f"h-{who.id}", "sessionId": None, "runtime": "relay", "state": state}
-        who.post("/receiver", {**body, "detail": detail, "report": {**REPORT, **more}})
+        return int(who.post("/receiver", {**body, "detail": detail, "report": {**REPORT, **more}})["fence"])
+
+    def run(who: Member, fence: int, message: str, job: str, *stages: dict[str, Any]) -> None:
+        body = {"channel": lab, "holderId": f"h-{who.id}", "fence": fence, "requestId": job, "message": message}
+        who.post("/receiver/run", {**body, "action": "begin", "attempt": 1, "claim": job})
+        for each in stages:
+            who.post("/receiver/run", {**body, "action": "stage", **each})
 
     job = {"id": "job-1", "message": wanted, "state": "waiting", "attempt": 1, "startedAt": iso(now - 300)}
-    tell(bob, lab, "busy", job={**job, "note": "asked to run, outside the sandbox: npm test"})
+    fence = tell(bob, lab, "busy", job={**job, "note": "asked to run, outside the sandbox: npm test"})
+    run(bob, fence, wanted, "job-1", {"state": "running"}, {"state": "waiting", "detail": "asks to run npm test"})
     evidence = {
         "stderr": "deploy: connection reset\ndeploy: trying again",
         "changed": [{"path": "deploy/staging.lock", "size": 12, "modifiedAt": iso(now - 150)}],
@@ -115,13 +122,14 @@ def _reports(bob: Member, ann: Member, carl: Member, lab: str, operations: str, 
         {"at": iso(now - 100), "from": "running", "to": "unknown", "who": "receiver", "why": "the keeper is gone"},
     ]
     sheet = {"job": "job-2", "message": unknown, "attempt": 1, "why": "the agent was killed while it worked"}
-    tell(
+    fence = tell(
         ann,
         lab,
         "unknown",
         chain={"count": 3, "limit": 3, "paused": True, "pause": "p1"},
         unknown={**sheet, "text": "Release 2.4 is on staging.", "history": history, "evidence": evidence},
     )
+    run(ann, fence, unknown, "job-2", {"state": "running"}, {"state": "unknown", "detail": "the agent was killed"})
     fault = "The program claude is not there any more."
     tell(carl, operations, "refused", fault, adapter="command", needs=[{"what": "fault", "why": fault}])
 
