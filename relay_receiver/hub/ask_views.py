@@ -4,7 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, RowMapping, bindparam, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Select,
+    bindparam,
+    case,
+    func,
+    select,
+    update,
+)
 
 from relay_receiver.hub import events, receipts
 from relay_receiver.hub.answer import dumps
@@ -16,7 +27,7 @@ from relay_receiver.wire.message import iso
 from relay_receiver.wire.stage import Stage
 
 EVENT_BYTES = 16 * 1024
-"""An event carries a request up to here; of a larger one it leaves out the large fields and says so."""
+"""Events and lists carry a request up to here; of a larger one they leave out the large fields and say so."""
 _LARGE = ("description", "options", "schema", "action", "answer")
 
 CREATED = "request.created"
@@ -27,16 +38,32 @@ Json = dict[str, Any]
 AskRow = Row[*tuple[Any, ...]]
 
 _answerer = member.alias("answerer")
-columns = (
-    select(
-        ask,
+_size = sum((func.coalesce(func.length(ask.c[name]), 0) for name in _LARGE[1:]), func.length(ask.c.description))
+size = func.coalesce(func.sum(_size), 0)
+"""Characters of the large fields of some requests."""
+
+
+def _select(*of: ColumnElement[Any]) -> Select[*tuple[Any, ...]]:
+    people = (
         member.c.name.label("author_name"),
         member.c.role.label("author_role"),
         _answerer.c.name.label("answerer_name"),
     )
-    .join(member, member.c.id == ask.c.author)
-    .outerjoin(_answerer, _answerer.c.id == ask.c.answered_by)
+    return (
+        select(*of, *people)
+        .join(member, member.c.id == ask.c.author)
+        .outerjoin(_answerer, _answerer.c.id == ask.c.answered_by)
+    )
+
+
+columns = _select(*ask.c)
+"""Requests in full, with the names of who asked and who answered."""
+brief = _select(
+    *(each for each in ask.c if each.name not in _LARGE),
+    *(case((_size <= EVENT_BYTES, ask.c[name])).label(name) for name in _LARGE),
+    (_size > EVENT_BYTES).label("partial"),
 )
+"""The same for lists: what is large is left out, and said to be."""
 _one = Prepared(columns.where(ask.c.id == bindparam("wanted")))
 _by_operation = Prepared(columns.where(ask.c.author == bindparam("who"), ask.c.operation == bindparam("said")))
 _open_of_run = Prepared(select(ask.c.id).where(ask.c.run == bindparam("of"), ASK_OPEN))
@@ -70,7 +97,7 @@ def view(row: AskRow, *, at: float) -> Json:
     seen = row._mapping  # noqa: SLF001 - Core's own API
     overdue = seen["state"] == "open" and seen["expires_at"] <= at
     ended = seen["expires_at"] if overdue else seen["ended_at"]
-    return {
+    told = {
         "id": seen["id"],
         "channel": seen["channel"],
         "kind": seen["kind"],
@@ -93,6 +120,7 @@ def view(row: AskRow, *, at: float) -> Json:
         "endedAt": None if ended is None else iso(ended),
         "operationId": seen["operation"],
     }
+    return {**told, "partial": True} if seen.get("partial") else told
 
 
 def answerer(row: AskRow) -> Json | None:

@@ -1,15 +1,12 @@
 """Requests to people: made once for each operation id, answered once, by a person, for exactly what was shown."""
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, TextClause, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam, func, insert, select
 
-from relay_receiver.hub import ask_views, channels, ids, members, message_views, runs
+from relay_receiver.hub import ask_views, ask_wishes, channels, ids, members
 from relay_receiver.hub.answer import dumps
 from relay_receiver.hub.ask_views import AskRow
 from relay_receiver.hub.auth import Actor
@@ -17,14 +14,8 @@ from relay_receiver.hub.errors import Refusal, forbidden, invalid, not_found
 from relay_receiver.hub.prepared import Prepared
 from relay_receiver.hub.tables_people import ASK_OPEN, ask
 from relay_receiver.wire.action import action_hash
-from relay_receiver.wire.form import FormError, check_answer, check_schema, schema_of
-from relay_receiver.wire.limits import ASK_EXPIRY_SECONDS, ASK_MOST_SECONDS
+from relay_receiver.wire.form import FormError, check_answer, schema_of
 
-RECEIVERS_OPERATION = "ask:"
-"""Operation ids of what a receiver asks begin so; its job cannot take one before it."""
-OPEN_MOST = 256
-"""Requests that one member may have open in one channel."""
-OPEN_MOST_OF_A_JOB = 16
 AT_ONCE = 200
 """Requests that one sweep expires, or one list has, at the most."""
 
@@ -33,42 +24,12 @@ CLOSED = ("expired", "superseded", "applied")
 
 Json = dict[str, Any]
 Where = ColumnElement[bool] | TextClause
+Wish = ask_wishes.Wish
 
 _insert = Prepared(insert(ask))
-_count = Prepared(
-    select(func.count())
-    .select_from(ask)
-    .where(ask.c.author == bindparam("who"), ask.c.channel == bindparam("place"), ASK_OPEN)
-)
-_count_of_run = Prepared(select(func.count()).select_from(ask).where(ask.c.run == bindparam("of"), ASK_OPEN))
 _overdue = Prepared(
     select(ask.c.id).where(ASK_OPEN, ask.c.expires_at <= bindparam("at")).order_by(ask.c.expires_at).limit(AT_ONCE)
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
-    """A request as its author makes it. `expires_at` in seconds since the epoch; None for the default."""
-
-    channel: str
-    kind: str
-    title: str
-    operation: str
-    description: str = ""
-    options: tuple[Json, ...] | None = None
-    schema: Json | None = None
-    action: Any = None
-    job: str | None = None
-    message: str | None = None
-    approvers: tuple[str, ...] | None = None
-    expires_at: float | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """What the operation id pins; the expiry is not among it."""
-        said = [self.channel, self.kind, self.title, self.description, self.options, self.schema, self.action]
-        said += [self.job, self.message, self.approvers]
-        return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def create(conn: Connection, actor: Actor, wish: Wish, *, at: float) -> Json:
@@ -84,13 +45,7 @@ def create(conn: Connection, actor: Actor, wish: Wish, *, at: float) -> Json:
             raise Refusal(409, "operation_reused", "This operation id was used for another request.")
         return ask_views.view(before, at=at)
     channels.need(actor, wish.channel)
-    if actor.job is not None:
-        _check_job(wish)
-    _check_parts(wish)
-    until = _until(wish, at)
-    on = _approvers(conn, actor, wish)
-    of, job, message = _origin(conn, actor, wish)
-    _check_room(conn, actor, wish, of)
+    place = ask_wishes.check(conn, actor, wish, at=at)
     made = ids.new("req")
     _insert(
         conn,
@@ -98,9 +53,9 @@ def create(conn: Connection, actor: Actor, wish: Wish, *, at: float) -> Json:
         workspace=actor.workspace,
         channel=wish.channel,
         author=actor.id,
-        run=of,
-        message=message,
-        job=job,
+        run=place.run,
+        message=place.message,
+        job=place.job,
         kind=wish.kind,
         title=wish.title,
         description=wish.description,
@@ -116,100 +71,19 @@ def create(conn: Connection, actor: Actor, wish: Wish, *, at: float) -> Json:
         answered_by=None,
         reason=None,
         created_at=at,
-        expires_at=until,
+        expires_at=place.expires_at,
         ended_at=None,
     )
     row = ask_views.row_of(conn, made)
     if row is None:
         raise not_found("request")
     told = ask_views.tell(conn, row, ask_views.CREATED, at=at)
-    ask_views.show_waiting(conn, row, on, at=at)
+    ask_views.show_waiting(conn, row, place.on, at=at)
     return told
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
     return None if value is None else dumps(value)
-
-
-def _check_job(wish: Wish) -> None:
-    if wish.kind == "approval" or wish.action is not None:
-        raise forbidden("A job may ask input, choice or form; approvals are asked for by its receiver.", "inside_a_job")
-    if wish.operation.startswith(RECEIVERS_OPERATION):
-        raise forbidden("This operation id belongs to the receiver.", "inside_a_job")
-
-
-def _check_parts(wish: Wish) -> None:
-    """Refuse a request whose parts do not belong to its kind."""
-    if not wish.title.strip():
-        raise invalid("title", "`title` must say what is asked.")
-    for name, value, belongs in (("options", wish.options, "choice"), ("schema", wish.schema, "form")):
-        if (value is not None) != (wish.kind == belongs):
-            verb = "needs" if wish.kind == belongs else "cannot have"
-            raise invalid(name, f"A request of kind {wish.kind} {verb} `{name}`.")
-    if wish.kind == "approval" and wish.action is None:
-        raise invalid("action", "A request of kind approval needs `action`: what is to be done, in full.")
-    if wish.options is not None and len({each["id"] for each in wish.options}) != len(wish.options):
-        raise invalid("options", "Two of `options` have the same id.")
-    if wish.schema is not None:
-        try:
-            check_schema(wish.schema)
-        except FormError as error:
-            raise invalid("schema", error.sentence) from error
-
-
-def _until(wish: Wish, at: float) -> float:
-    until = at + ASK_EXPIRY_SECONDS if wish.expires_at is None else wish.expires_at
-    if until <= at:
-        raise Refusal(422, "expired", "The request has expired already.", field="expiresAt")
-    if until > at + ASK_MOST_SECONDS:
-        raise invalid("expiresAt", f"`expiresAt` must be within {ASK_MOST_SECONDS // 86400} days.")
-    return until
-
-
-def _approvers(conn: Connection, actor: Actor, wish: Wish) -> str:
-    """Whom the request waits on, in words.
-
-    Raises:
-        Refusal: 422, one of the approvers is no person here, or none of them is in the channel.
-    """
-    if wish.approvers is None:
-        return ask_views.ANYBODY
-    found = [members.get(conn, each) for each in wish.approvers]
-    people = [row for row in found if row is not None and row.workspace == actor.workspace and row.role != "agent"]
-    if len(people) != len(wish.approvers) or not people:
-        raise invalid("approvers", "Each of `approvers` must be the id of a person in this workspace.")
-    here = [row for row in people if members.joined(conn, wish.channel, row.id)]
-    if not here:
-        raise invalid("approvers", "None of `approvers` is in this channel, so nobody could answer.")
-    return ", ".join(row.name for row in here)
-
-
-def _origin(conn: Connection, actor: Actor, wish: Wish) -> tuple[str | None, str | None, str | None]:
-    """Run, job and message that a request is for. A job's own are set by the hub, whatever it says."""
-    if actor.job is not None:
-        row = runs.by_id(conn, actor.job.run)
-        if row is None or row.state != "open":
-            raise Refusal(401, "unauthorized", "The run of this job has ended, and its credential with it.")
-        return row.id, row.request, row.message
-    if wish.message is not None:
-        said = message_views.row_of(conn, wish.message)
-        if said is None or said.channel != wish.channel:
-            raise invalid("message", "`message` is no message of this channel.")
-    row = None if wish.job is None else runs.by_request(conn, actor.id, wish.channel, wish.job)
-    if row is None:
-        return None, wish.job, wish.message
-    if row.state != "open":
-        raise runs.ended(row)
-    return row.id, wish.job, row.message or wish.message
-
-
-def _check_room(conn: Connection, actor: Actor, wish: Wish, of: str | None) -> None:
-    if actor.job is not None:
-        count, most = _count_of_run(conn, of=of).scalar_one(), OPEN_MOST_OF_A_JOB
-    else:
-        count, most = _count(conn, who=actor.id, place=wish.channel).scalar_one(), OPEN_MOST
-    if count >= most:
-        raise Refusal(409, "too_many_open", f"{count} requests of this author are open here; wait for their answers.")
 
 
 def get(conn: Connection, actor: Actor, wanted: str, *, at: float | None = None) -> Json:
@@ -241,7 +115,7 @@ def list_asks(
     limit: int = AT_ONCE,
     at: float | None = None,
 ) -> list[Json]:
-    """Requests of the actor's channels, newest first.
+    """Requests of the actor's channels, newest first. What is large in them is left out, `partial` says where.
 
     Args:
         channel: only of this one.
@@ -259,7 +133,7 @@ def list_asks(
     if actor.job is not None:
         where.append(ask.c.run == actor.job.run)
     places = sorted(actor.channels) if channel is None else [channels.need(actor, channel)]
-    return [ask_views.view(row, at=now) for row in _newest(conn, places, where, limit)]
+    return [ask_views.view(row, at=now) for row in _newest(conn, ask_views.brief, places, where, limit)]
 
 
 def _open_at(at: float) -> list[Where]:
@@ -267,13 +141,25 @@ def _open_at(at: float) -> list[Where]:
 
 
 def needs(conn: Connection, actor: Actor, at: float, *, limit: int = AT_ONCE) -> list[Json]:
-    """The open requests that this person may answer, newest first; none for agents and jobs."""
+    """The open requests that this person may answer, in full, newest first; none for agents and jobs."""
     if not actor.is_person:
         return []
-    named = ask.c.approvers.is_(None) | ask.c.approvers.contains(dumps(actor.id), autoescape=True)
-    rows = _newest(conn, sorted(actor.channels), [*_open_at(at), named], limit)
+    rows = _newest(conn, ask_views.columns, sorted(actor.channels), _for(actor, at), limit)
     found = [ask_views.view(row, at=at) for row in rows]
     return [each for each in found if may_answer(actor, each)]
+
+
+def count_needs(conn: Connection, actor: Actor, at: float) -> int:
+    """How many open requests this person may answer."""
+    if not actor.is_person:
+        return 0
+    places = ask.c.channel.in_(sorted(actor.channels))
+    return int(conn.execute(select(func.count()).select_from(ask).where(places, *_for(actor, at))).scalar_one())
+
+
+def _for(actor: Actor, at: float) -> list[Where]:
+    """Open, and for this person to answer."""
+    return [*_open_at(at), ask.c.approvers.is_(None) | ask.c.approvers.contains(dumps(actor.id), autoescape=True)]
 
 
 def may_answer(actor: Actor, request: Mapping[str, Any]) -> bool:
@@ -282,14 +168,14 @@ def may_answer(actor: Actor, request: Mapping[str, Any]) -> bool:
     return actor.is_person and request["channel"] in actor.channels and (among is None or actor.id in among)
 
 
-def _newest(conn: Connection, places: Sequence[str], where: Sequence[Where], limit: int) -> Sequence[AskRow]:
+def _newest(
+    conn: Connection, of: Select[*tuple[Any, ...]], places: Sequence[str], where: Sequence[Where], limit: int
+) -> Sequence[AskRow]:
     """One range of the index for each channel, merged: nothing of other channels is read."""
     found = [
         row
         for each in places
-        for row in conn.execute(
-            ask_views.columns.where(ask.c.channel == each, *where).order_by(ask.c.created_at.desc()).limit(limit)
-        )
+        for row in conn.execute(of.where(ask.c.channel == each, *where).order_by(ask.c.created_at.desc()).limit(limit))
     ]
     found.sort(key=lambda row: row.created_at, reverse=True)
     return found[:limit]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support_asks import ACCEPT, ACTION, DECLINE, HASH, AskDesk, ask_desk, refused
 
-from relay_receiver.hub import ask_views, asks, channels, enrolment, members
+from relay_receiver.hub import ask_views, ask_wishes, asks, channels, enrolment, members
 
 DAY = 86_400.0
 
@@ -190,6 +190,10 @@ def test_what_is_for_others_does_not_crowd_out_what_needs_a_person(at: AskDesk) 
         mine["id"]
     ]
     assert set(at.needs("owner")) == set(others)
+    for who, count in (("ann", 1), ("owner", 5), ("bob", 0)):
+        assert at.desk.store.read_now(asks.count_needs, at.who(who), at.desk.now) == count
+    at.desk.now += DAY
+    assert at.desk.store.read_now(asks.count_needs, at.who("owner"), at.desk.now) == 0
 
 
 def test_approvers_are_people_and_one_of_them_is_here(at: AskDesk) -> None:
@@ -361,7 +365,7 @@ def test_lists_are_newest_first_and_bounded(at: AskDesk) -> None:
 
 
 def test_one_author_cannot_fill_the_list_for_ever(at: AskDesk) -> None:
-    made = [at.ask(kind="input", expires_at=at.desk.now + 60) for _ in range(asks.OPEN_MOST)]
+    made = [at.ask(kind="input", expires_at=at.desk.now + 60) for _ in range(ask_wishes.OPEN_MOST)]
     with refused(409, "too_many_open"):
         at.ask(kind="input")
     assert at.ask("ann", kind="input")["state"] == "open"
@@ -383,3 +387,16 @@ def test_an_approval_is_kept_in_full_and_its_event_says_that_it_is_not_all(at: A
     assert event["request"]["actionHash"] == made["actionHash"]
     small = at.ask()
     assert at.desk.events("request.created")[1]["request"] == small
+    listed = at.desk.store.read_now(asks.list_asks, at.who("owner"), at=at.desk.now)
+    assert {each["id"]: each for each in listed} == {small["id"]: small, made["id"]: event["request"]}
+    needed = at.desk.store.read_now(asks.needs, at.who("owner"), at.desk.now)
+    assert {each["id"]: each for each in needed} == {small["id"]: small, made["id"]: made}
+
+
+def test_all_that_one_author_has_open_is_bounded_in_size_too(at: AskDesk) -> None:
+    large = {"type": "patch", "diff": "x" * 1_000_000}
+    made = [at.ask(action=large)["id"] for _ in range(5)]
+    with refused(409, "too_many_open"):
+        at.ask(kind="input")
+    at.close("bob", made[0], "superseded")
+    assert at.ask(kind="input")["state"] == "open"

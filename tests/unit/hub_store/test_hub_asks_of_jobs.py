@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support_asks import ACCEPT, ACTION, HASH, AskDesk, ask_desk, refused
 
-from relay_receiver.hub import asks, runs
+from relay_receiver.hub import ask_wishes, runs
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_run_that_is_over_asks_nothing_more(at: AskDesk) -> None:
 
 def test_a_job_has_a_few_open_requests_at_the_most(at: AskDesk) -> None:
     _, job = at.job()
-    for _ in range(asks.OPEN_MOST_OF_A_JOB):
+    for _ in range(ask_wishes.OPEN_MOST_OF_A_JOB):
         at.ask(job, kind="input")
     with refused(409, "too_many_open"):
         at.ask(job, kind="input")
