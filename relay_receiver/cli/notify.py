@@ -137,9 +137,11 @@ class Memory:
         """Wait for a command that outlived an earlier process, so that two never run at once."""
         if self.telling is None:
             return
+        if hook.left(self.telling["nonce"]):
+            needs.warn(f"A command of before still runs; it is waited for, {limit:g} s at the most.")
         ended = hook.end_left(self.telling["nonce"], seconds=limit)
         if ended:
-            needs.warn(f"A command of before was still running and was ended: {', '.join(map(str, ended))}.")
+            needs.warn(f"It was ended: {', '.join(map(str, ended))}.")
         needs.warn(f"It is not known whether {self.telling['id']} was told; it is told again if it still needs you.")
         self.telling = None
         self.save()

@@ -120,17 +120,22 @@ async def _end(child: asyncio.subprocess.Process) -> None:
                 return
 
 
+def left(nonce: str) -> Sequence[int]:
+    """The processes that are left of a hook whose caller died."""
+    return started_by(nonce)
+
+
 def end_left(nonce: str, *, seconds: float) -> Sequence[int]:
     """Wait for what is left of a hook whose caller died, end it once its time is up; the pids that were ended."""
     until = time.monotonic() + seconds
-    while (left := started_by(nonce)) and time.monotonic() < until:
+    while (living := left(nonce)) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
-    ended = list(left)
+    ended = list(living)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in left:
+        for pid in living:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
         until = time.monotonic() + GRACE_SECONDS
-        while (left := started_by(nonce)) and time.monotonic() < until:
+        while (living := left(nonce)) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
     return ended

@@ -176,11 +176,25 @@ def test_never_two_at_once_also_where_the_first_outlived_its_caller(desk: Desk) 
         [first] = desk.entries()
         assert psutil.pid_exists(first["pid"])
         with desk.notify("--time", str(ENDLESS)):
+            desk.until_said("still runs; it is waited for")
             other = desk.ask("two")
             desk.release("hold")
             desk.until_told(need, other)
     assert desk.told == [need, need, other]
     assert not desk.clash
+
+
+def test_what_outlives_its_caller_and_its_time_is_ended(desk: Desk) -> None:
+    desk.hold("hold")
+    desk.ask("one")
+    with desk.notify("--time", str(ENDLESS)) as process:
+        until(lambda: desk.told, seconds=WITHIN, what="the first call")
+        process.kill()
+        process.wait()
+        [first] = desk.entries()
+        with desk.notify("--time", "0.2"):
+            until(lambda: not psutil.pid_exists(first["pid"]), seconds=WITHIN, what="its end")
+            desk.until_said("It was ended")
 
 
 def test_a_command_that_fails_is_run_again_and_says_so(desk: Desk) -> None:
