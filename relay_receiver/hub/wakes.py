@@ -1,6 +1,6 @@
 """Whom a message wakes, before it is sent and after: the receivers decide, and this tells what they will."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -83,15 +83,18 @@ def wake_of(report: Mapping[str, Any]) -> Wake:
     return Wake(told) if told in {each.value for each in Wake} else Wake.ADDRESSED
 
 
-def after(conn: Connection, store: Store, stored: Mapping[str, Any]) -> list[Json]:
+def after(store: Store, stored: Mapping[str, Any]) -> list[Json]:
     """Whom a message that was stored wakes: `{id, name, receiver}` each, `receiver` its state or None.
 
     Those with the setting `all` are told where their receivers are connected.
     """
-    author, channel = stored["author"]["id"], stored["channel"]
-    ids = [each for each in _candidates(store, stored) if each != author]
-    if not ids or stored["notice"] is not None:
-        return []
+    author = stored["author"]["id"]
+    ids = [] if stored["notice"] is not None else [each for each in _candidates(store, stored) if each != author]
+    # Most messages wake nobody: they cost no read.
+    return store.read_now(_named, store, ids, stored["channel"]) if ids else []
+
+
+def _named(conn: Connection, store: Store, ids: Sequence[str], channel: str) -> list[Json]:
     found = members.names(conn, ids)
     return [
         {"id": each, "name": found[each].name, "receiver": (leases.state_of(store, each, channel) or {}).get("state")}
@@ -100,15 +103,14 @@ def after(conn: Connection, store: Store, stored: Mapping[str, Any]) -> list[Jso
     ]
 
 
-def _candidates(store: Store, stored: Mapping[str, Any]) -> Collection[str]:
+def _candidates(store: Store, stored: Mapping[str, Any]) -> Sequence[str]:
     if stored["kind"] == "request":
         return [] if stored["to"] is None else [stored["to"]]
     if stored["kind"] != "message":
         return []
-    open_to_all = [
-        who
-        for who, scope in list(store.live.leases)
-        if scope == stored["channel"]
-        and wake_of((leases.state_of(store, who, scope) or {}).get("report") or {}) is Wake.ALL
+    # The writer's thread may add a lease meanwhile.
+    held = list(store.live.leases.items())
+    here = [
+        (key, lease) for key, lease in held if key[1] == stored["channel"] and wake_of(lease.report or {}) is Wake.ALL
     ]
-    return [*stored["mentions"], *open_to_all]
+    return [*stored["mentions"], *(key[0] for key, _ in here if store.live.lease(key) is not None)]

@@ -44,7 +44,7 @@ async def post(request: Request) -> Response:
         unnamed = draft({"operationId": "dry-run", **body})
         return Answer({"wakes": await store.read(wakes.of, store, actor, unnamed)})
     stored = await store.write(messages.post, actor, draft(body), at=time.time())
-    return Answer({**stored, "wakes": await store.read(wakes.after, store, stored)})
+    return Answer({**stored, "wakes": wakes.after(store, stored)})
 
 
 def draft(body: Mapping[str, Any]) -> messages.Draft:

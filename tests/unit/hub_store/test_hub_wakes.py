@@ -112,7 +112,7 @@ def test_after_a_message_was_stored_those_woken_by_everything_are_told(hub: Desk
     hub.take("carl", report={"wake": "all"})
 
     def after(stored: dict[str, Any]) -> list[Any]:
-        return hub.store.read_now(wakes.after, hub.store, stored)
+        return wakes.after(hub.store, stored)
 
     assert after(hub.post("owner", "chat")) == [{"id": carl, "name": "carl", "receiver": "ready"}]
     assert after(hub.post("carl", "chat")) == []
