@@ -69,7 +69,7 @@ ask = Table(
     CheckConstraint("kind <> 'approval' OR action IS NOT NULL", name="approval"),
 )
 """A request to people. `options`, `schema`, `action`, `approvers` and `answer` are JSON as it was given."""
-Index("ix_ask_author", ask.c.author, ask.c.channel, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
+Index("ix_ask_author", ask.c.author, ask.c.channel, ask.c.state, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_expires_at", ask.c.expires_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_message", ask.c.message, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)
 Index("ix_ask_open", ask.c.channel, ask.c.state, ask.c.created_at, sqlite_where=OPEN_ROW, postgresql_where=OPEN_ROW)

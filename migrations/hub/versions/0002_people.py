@@ -180,7 +180,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_ask_author",
         "ask",
-        ["author", "channel"],
+        ["author", "channel", "state"],
         unique=False,
         sqlite_where=sa.text("state = 'open'"),
         postgresql_where=sa.text("state = 'open'"),

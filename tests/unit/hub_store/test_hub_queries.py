@@ -102,6 +102,7 @@ def _ask_people(hub: Desk, job: Actor) -> None:
         hub.store.read_now(asks.list_asks, owner, state=state, limit=5, at=hub.now)
         hub.store.read_now(asks.list_asks, job, state=state, limit=5, at=hub.now)
     hub.store.read_now(asks.needs, owner, hub.now)
+    hub.store.read_now(asks.count_needs, owner, hub.now)
     hub.store.read_now(asks.any_overdue, hub.now)
     hub.store.read_now(delivery.of, hub.store, job.job.message if job.job else "", at=hub.now)
 
