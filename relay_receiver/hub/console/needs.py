@@ -52,4 +52,4 @@ def decided(conn: Connection, person: Actor) -> dict[tuple[str, str], list[Json]
 def count(conn: Connection, store: Store, person: Actor) -> int:
     """How many things need this person now."""
     waiting = sum(each.needs_person for each in reported.receivers(conn, store, person))
-    return waiting + len(asks.needs(conn, person, time.time()))
+    return waiting + asks.count_needs(conn, person, time.time())
