@@ -44,7 +44,7 @@ def of(conn: Connection, store: Store, message: str, *, at: float) -> Json | Non
         by_agent=by_agent,
         taken=told["stage"] == Stage.RECEIVED,
     )
-    if bool((reasons.report_of(conn, store, row.member, row.channel).get("chain") or {}).get("paused")):
+    if reasons.paused(conn, store, row.member, row.channel):
         told["position"] = receipts.in_line(
             conn, row.member, row.channel, event=row.event, paused=True, by_agent=by_agent
         )

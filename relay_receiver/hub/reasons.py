@@ -21,6 +21,9 @@ STOPPED = "its receiver is stopped"
 GONE = "it has left the channel"
 A_PERSON = "it is a person, who answers when they see it"
 
+_PAUSED = '"paused":true'
+"""In a stored report, where anything is paused: inside a text of it the quotes would be escaped."""
+
 _told = Prepared(
     select(receiver.c.released, receiver.c.report)
     .where(receiver.c.member == bindparam("who"), or_(receiver.c.scope == bindparam("place"), receiver.c.scope == ""))
@@ -38,6 +41,16 @@ def report_of(conn: Connection, store: Store, who: str, channel: str) -> Json:
     row = _told(conn, who=who, place=channel).first()
     kept = json.loads(row.report) if row is not None and row.report else {}
     return kept if isinstance(kept, dict) else {}
+
+
+def paused(conn: Connection, store: Store, who: str, channel: str) -> bool:
+    """Whether the chain of a member's receiver is paused, or was when it was last heard of."""
+    if leases.state_of(store, who, channel) is None:
+        row = _told(conn, who=who, place=channel).first()
+        if row is None or _PAUSED not in (row.report or ""):
+            return False  # a report may be large, and most of those that are gone were not paused
+    chain = report_of(conn, store, who, channel).get("chain")
+    return isinstance(chain, dict) and bool(chain.get("paused"))
 
 
 def of(

@@ -160,6 +160,8 @@ def test_a_pause_holds_up_agents_and_people_go_first(hub: Desk) -> None:
     people = hub.ask(bob)["id"]
     assert (reason(hub, first)[0], reason(hub, people)[0]) == ("paused", None)
     assert [told(hub, each)["position"] for each in (first, second, people)] == [1, 2, 0]
+    hub.store.live.leases.clear()
+    assert [told(hub, each)["position"] for each in (first, second, people)] == [1, 2, 0]
     hub.take("bob", state="ready", report={"chain": {"count": 0, "limit": 3, "paused": False}})
     assert [told(hub, each)["position"] for each in (first, second, people)] == [0, 1, 2]
 
