@@ -23,8 +23,8 @@ AT_START = (
     *("call.post-receiver.", "hub.take"),
 )
 """Points that a request does not pass, but a start with a job in flight does."""
-_ONCE = ("hub.create", "hub.enroll", "hub.invite", "hub.owner_code")
-"""Points of joining, which no request passes."""
+_ONCE = ("hub.create", "hub.enroll", "hub.invite", "hub.owner_code", "hub.changed")
+"""Points of joining and of a receiver's report, which no request passes for certain."""
 
 
 @dataclass(kw_only=True)

@@ -27,7 +27,14 @@ RECEIVER = [
     "journal.tell.before",
     "journal.tell.after",
 ]
-HUB = ["hub.create.before", "hub.create.after", "hub.tell.before", "hub.tell.after"]
+HUB = [
+    "hub.create.before",
+    "hub.create.after",
+    "hub.tell.before",
+    "hub.tell.after",
+    "hub.changed.before",
+    "hub.changed.after",
+]
 
 
 @pytest.fixture(scope="module")
