@@ -265,3 +265,20 @@ def test_the_head_counts_in_the_transaction_of_what_it_numbers(tmp_path: Path) -
     with pytest.raises(Refusal):
         store.write_now(lambda conn: conn.execute(insert(workspace).values(id=space, name="twice", created_at=0.0)))
     store.close()
+
+
+def test_one_that_listens_and_fails_leaves_nobody_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store.open(tmp_path)
+    space = _space(store)
+
+    def broken(_rows: list[Any]) -> None:
+        raise ZeroDivisionError
+
+    async def main() -> list[int]:
+        store.on_commit(broken)
+        async with asyncio.timeout(WITHIN):
+            return [await store.write(events.append, space, "x", {}, at=0.0) for _ in range(2)]
+
+    assert asyncio.run(main()) == [1, 2]
+    assert "was not told" in caplog.text
+    store.close()
