@@ -92,14 +92,25 @@ def _aimed(receiver: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def for_receiver(line: str, receiver: Mapping[str, Any]) -> str:
-    """A line to type for that receiver: with its profile and channel where there are several."""
-    names, owner = profiles.names(), str(receiver.get("profile"))
-    try:
-        channels = profiles.load(owner).channels
-    except RelayError:
-        channels = ()
+    """A line to type for that receiver: with its profile and channel where there are several.
+
+    What people are asked is answered by a person, never by the agent that asks.
+    """
+    known = [each for each in (_loaded(name) for name in profiles.names()) if each is not None]
+    if line.startswith("relay requests "):
+        people = [each.name for each in known if each.role != "agent"]
+        return aimed(line, profile=people[0] if len(people) == 1 and len(known) > 1 else None)
+    owner = str(receiver.get("profile"))
+    channels = next((each.channels for each in known if each.name == owner), ())
     return aimed(
         line,
-        profile=owner if len(names) > 1 else None,
+        profile=owner if len(known) > 1 else None,
         channel=receiver.get("channelName") if len(channels) > 1 else None,
     )
+
+
+def _loaded(name: str) -> profiles.Profile | None:
+    try:
+        return profiles.load(name)
+    except RelayError:
+        return None

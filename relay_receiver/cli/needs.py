@@ -146,6 +146,7 @@ def of_receiver(receiver: Mapping[str, Any]) -> list[dict[str, Any]]:
             "who": {"id": receiver.get("agent"), "name": receiver.get("agentName") or receiver.get("profile")},
             "profile": receiver.get("profile"),
             "job": each.get("job"),
+            "request": each.get("request"),
             "next": each.get("next"),
             "here": True,
         }

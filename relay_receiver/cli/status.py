@@ -60,8 +60,8 @@ def _all_needs(receivers: Sequence[dict[str, Any]], at_hubs: Sequence[dict[str, 
         for each in at_hubs
         if each["request"] is None and (each["who"].get("id"), each["channel"].get("id")) not in here
     ]
-    shown = {each["next"] for each in asked}
-    standing = [need for receiver in receivers for need in needs.of_receiver(receiver) if need["next"] not in shown]
+    shown = {each["request"].get("id") for each in asked}
+    standing = [need for receiver in receivers for need in needs.of_receiver(receiver) if need["request"] not in shown]
     return [*(_for_person(each) for each in asked), *standing, *(_for_person(each) for each in elsewhere)]
 
 
