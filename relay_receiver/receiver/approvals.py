@@ -31,6 +31,8 @@ LOOK_SECONDS = 60.0
 """Between looks at a request that is open: its event tells sooner, except while there is no lease."""
 EXPIRED_SECONDS = 2.0
 """After its time a request is looked at so much later: its event comes within a second."""
+OVERDUE_SECONDS = 10.0
+"""Between looks at one whose time has passed here, and not yet at the hub."""
 TITLE_CHARS = 200
 """Characters of a title; what is decided is shown whole below it."""
 
@@ -223,8 +225,8 @@ class Approvals:
             until = seconds(str(request.get("expiresAt")))
         except ValueError:
             return LOOK_SECONDS
-        now = self._parts.now() + self._parts.situation.hub_ahead
-        return max(0.0, until - now) + EXPIRED_SECONDS
+        left = until - self._parts.now() - self._parts.situation.hub_ahead
+        return left + EXPIRED_SECONDS if left > 0 else OVERDUE_SECONDS
 
     async def _decide(self, row: Approval, state: ApprovalState, why: str) -> None:
         parts = self._parts

@@ -39,6 +39,8 @@ class Turn(StrEnum):
     """It answers after 20 s."""
     ASKS = "asks"
     """It waits for a person in between."""
+    ASKS_TWICE = "asks twice"
+    """It waits for two answers at once."""
     FAILS = "fails"
     HANGS = "hangs"
     """It never ends by itself; an interrupt is confirmed."""
@@ -61,7 +63,8 @@ class Turn(StrEnum):
 
 
 _REFUSES = {Turn.BUSY: Scope.BINDING, Turn.NEVER: Scope.JOB}
-_SECONDS = {Turn.LONG: 20.0, Turn.DEAF: 400.0, Turn.ASKS: 30.0}
+_SECONDS = {Turn.LONG: 20.0, Turn.DEAF: 400.0}
+_QUESTIONS = {Turn.ASKS: ("q",), Turn.ASKS_TWICE: ("q", "r")}
 
 
 @dataclass(kw_only=True)
@@ -75,13 +78,22 @@ class Execution:
     gone: bool = False
     """Its keeper died."""
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
+    waits: dict[str, Waiting] = field(default_factory=dict)
+    """Questions without an answer."""
 
 
 class Machine:
     """Where agents run. `spool` is what a later process finds of earlier attempts."""
 
-    def __init__(self, name: str, *, started: Callable[["Machine", str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        started: Callable[["Machine", str], None],
+        answered: Callable[[str, str, bool], None] = lambda _key, _question, _accepted: None,
+    ) -> None:
         self.name = name
+        self._answered = answered
         self.turns: deque[Turn] = deque()
         self.spool: dict[str, Execution] = {}
         self.provable = True
@@ -101,20 +113,42 @@ class Machine:
             return execution
         loop = asyncio.get_running_loop()
         took = _SECONDS.get(turn, 0.02)
-        if turn is Turn.ASKS:
-            asks = Waiting(key=key, question="q", kind="approval", title="may I?", action={})
+        if turn in _QUESTIONS:
             execution.timers = [
                 loop.call_later(0.5, self.say, Started(key=key)),
-                loop.call_later(1.0, self.say, asks),
-                loop.call_later(took - 1.0, self.say, WaitOver(key=key, question="q")),
+                loop.call_later(1.0, self._ask, execution),
             ]
+            return execution
         execution.timers.append(loop.call_later(took, self.end, execution, _end_of(key, turn)))
         return execution
+
+    def _ask(self, execution: Execution) -> None:
+        for name in _QUESTIONS[execution.turn]:
+            action = {"kind": "command", "command": f"do {name}"}
+            question = f"{execution.key}:{name}"
+            asks = Waiting(key=execution.key, question=question, kind="approval", title="may I?", action=action)
+            execution.waits[question] = asks
+            self.say(asks)
+
+    def answer(self, question: str, *, accepted: bool) -> None:
+        """Take the answer to a question that waits."""
+        for execution in self.spool.values():
+            wait = execution.waits.pop(question, None)
+            if wait is None:
+                continue
+            self._answered(execution.key, question, accepted)
+            self.say(WaitOver(key=execution.key, question=question))
+            if not execution.waits:
+                done = _end_of(execution.key, execution.turn)
+                execution.timers.append(asyncio.get_running_loop().call_later(0.02, self.end, execution, done))
 
     def end(self, execution: Execution, end: Finished) -> None:
         """An attempt is over."""
         for timer in execution.timers:
             timer.cancel()
+        for question in list(execution.waits):
+            del execution.waits[question]
+            self.say(WaitOver(key=execution.key, question=question))
         if execution.end is not None or execution.gone:
             return
         execution.gone = execution.turn is Turn.VANISHES
@@ -181,7 +215,11 @@ class SimAdapter:
             yield await self.queue.get()
 
     async def answer(self, question: str, decision: Mapping[str, Any]) -> None:
-        """Nobody asks."""
+        """Give it to the pending call."""
+        self._gate("call answer")
+        await asyncio.sleep(0.005)
+        self._machine.answer(question, accepted=decision.get("decision") == "accept")
+        self._gate("applied answer")
 
     async def interrupt(self, execution: str) -> bool:
         """Stop it, where it listens."""
@@ -217,7 +255,7 @@ class SimAdapter:
         if found.gone:
             machine.doubtful.add(work.key)
             return Unprovable(reason="its keeper died")
-        return StillRunning(execution=work.key)
+        return StillRunning(execution=work.key, waits=tuple(found.waits.values()))
 
     async def recorded(self, key: str) -> None:
         """The files of that attempt go."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay_receiver.client.errors import HubError
+from relay_receiver.testing.sim_asks import SimAsks
 from relay_receiver.wire.fingerprint import fingerprint
 from relay_receiver.wire.limits import LEASE_SECONDS, REQUEST_EXPIRY_SECONDS
 from relay_receiver.wire.message import iso, seconds
@@ -81,6 +82,8 @@ class Stored:
     subscription: str | None = None
     acknowledged: dict[str, int] = field(default_factory=dict)
     """By subscription."""
+    asks: dict[str, Json] = field(default_factory=dict)
+    """Requests to people, by operation."""
 
 
 class SimHub:
@@ -95,6 +98,7 @@ class SimHub:
         self.acknowledged: Callable[[str, int], None] = lambda _subscription, _number: None
         """Called after each acknowledgement that moved."""
         self._numbers = 0
+        self.asks = SimAsks(author=AGENT, channel=CHANNEL, clock=clock, tell=self._tell)
 
     # A person at the hub's side.
 
@@ -167,6 +171,7 @@ class SimHub:
         run = self.open_run()
         return {
             "fence": int(stored.fence),
+            "expires": round(self.lease_until * 1000),
             "requestId": run and run.request,
             "run": None if run is None else run.view(),
         }
@@ -326,6 +331,13 @@ class SimHub:
         self.expire()
         return {**found, "delivery": {"stage": self.stored.stages.get(message)}}
 
+    def ask(self, body: Mapping[str, Any]) -> Json:
+        """The agent asks people."""
+        run = self._named(str(body["job"]))
+        return self.asks.create(
+            self.stored.asks, body, name=f"req_{self._new()}", open_run=run is None or run.state == "open"
+        )
+
     def cursor(self, number: int) -> str:
         """The position after an event."""
         tag = self.stored.tags.get(number)
@@ -414,6 +426,7 @@ class SimHub:
         return run
 
     def _close(self, run: Run, *, state: str, outcome: str | None, reason: str | None, settled: bool = False) -> None:
+        self.asks.supersede(self.stored.asks, run.request)
         freed = NOT_ACCEPTED in {state, outcome}
         run.state = "freed" if freed else "settled" if settled else "finished"
         run.outcome = NOT_ACCEPTED if freed else outcome or state

@@ -141,6 +141,22 @@ class Line:
             ),
         )
 
+    async def create_request(self, body: Mapping[str, Any]) -> Json:
+        """See `Hub`."""
+        return await self._call("ask", lambda: self._hub.ask(body))
+
+    async def request(self, request: str) -> Json:
+        """See `Hub`."""
+        return await self._call("look", lambda: self._hub.asks.get(self._hub.stored.asks, request))
+
+    async def requests(self, channel: str | None = None, state: str = "open") -> list[Json]:  # noqa: ARG002 - there is one
+        """See `Hub`."""
+        return await self._call("look", lambda: self._hub.asks.opened(self._hub.stored.asks))
+
+    async def close_request(self, request: str, state: str, reason: str | None = None) -> Json:  # noqa: ARG002 - shown only
+        """See `Hub`."""
+        return await self._call("close", lambda: self._hub.asks.close(self._hub.stored.asks, request, state))
+
     async def post_message(self, body: Mapping[str, Any]) -> Json:
         """See `Hub`."""
         return await self._call("post", lambda: self._hub.post(body))

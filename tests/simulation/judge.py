@@ -45,6 +45,10 @@ class Judge:
         self.turns: defaultdict[str, set[str]] = defaultdict(set)
         """By journal: agents' jobs handed over since a person's job or a resume."""
         self.counted: defaultdict[str, set[str]] = defaultdict(set)
+        self.accepted: set[str] = set()
+        """Questions, by operation id, to which a person said yes at the hub."""
+        self.given: Counter[str] = Counter()
+        """Answers that an agent had, by operation id."""
         self._of_key: dict[str, tuple[str, str]] = {}
 
     def check(self) -> None:
@@ -119,6 +123,27 @@ class Judge:
             self.say("P2", f"{message} was run {self.here[name][message]} times by {name}, last as {key}")
         elif self.executions[message] > most and message not in self.forgiven:
             self.say("P2", f"{message} was run {self.executions[message]} times, last by {machine.name} as {key}")
+
+    def answered(self, key: str, question: str, accepted: bool) -> None:  # noqa: FBT001 - told by position
+        """An agent has the answer to a question."""
+        operation = f"ask:{key}:{question}"
+        self.given[operation] += 1
+        if self.given[operation] > 1:
+            self.say("P11", f"{operation} was answered {self.given[operation]} times")
+        if accepted and operation not in self.accepted:
+            self.say("P11", f"{operation} was accepted, and no person said so")
+        rows = self._decided(operation)
+        if ("approved" in rows) is not accepted and "approved" in rows:
+            self.say("P11", f"{operation} was answered otherwise than it is committed: {rows}")
+        if accepted and "approved" not in rows:
+            self.say("P11", f"{operation} was answered before that was committed: {rows}")
+
+    def _decided(self, operation: str) -> set[str]:
+        return {
+            state
+            for lineage in self._world.lineages
+            for (state,) in lineage.rows("SELECT state FROM approval WHERE id = ?", operation)
+        }
 
     def acknowledged(self, subscription: str, number: int) -> None:
         """The hub heard that all up to there is stored."""

@@ -16,8 +16,39 @@ from relay_receiver.testing.sim_agent import Turn
 from relay_receiver.testing.sim_hub import AGENT
 from relay_receiver.testing.sim_line import Fault
 
-CALLS = ("lease", "begin", "stage", "finish", "post", "message", "acknowledge", "frame", "history", "updates", "socket")
-WRITES = ("store", "move", "posted", "requeue", "run_closed", "set_columns", "post_again", "mended")
+CALLS = (
+    "ask",
+    "look",
+    "close",
+    "lease",
+    "begin",
+    "stage",
+    "finish",
+    "post",
+    "message",
+    "acknowledge",
+    "frame",
+    "history",
+    "updates",
+    "socket",
+)
+WRITES = (
+    "ask",
+    "take",
+    "decide",
+    "over",
+    "found",
+    "settle",
+    "known_as",
+    "store",
+    "move",
+    "posted",
+    "requeue",
+    "run_closed",
+    "set_columns",
+    "post_again",
+    "mended",
+)
 DOORS = (
     *(f"{when} {call}" for call in ("lease", "begin", "finish", "post") for when in ("call", "applied", "answered")),
     *(f"{when} submit" for when in ("before", "after", "call", "applied", "answered", "after", "applied", "answered")),
@@ -25,11 +56,19 @@ DOORS = (
     "call frame",
     "call message",
     "answered message",
+    "call answer",
+    "applied answer",
+    *(f"{when} {call}" for call in ("ask", "look", "close") for when in ("call", "applied", "answered")),
     "call recorded",
     "call recover",
     "call interrupt",
     "applied interrupt",
     "applied stage",
+)
+ASKING = tuple(
+    door
+    for door in DOORS
+    if door.split()[1] in {"ask", "look", "close", "answer", "take", "store", "over", "found", "settle", "known_as"}
 )
 TIMES = (0.0, 0.006, 0.02, 0.06, 0.3, 1.0, 3.0, 12.0, 35.0, 100.0)
 
@@ -252,6 +291,30 @@ class History(RuleBasedStateMachine):
         if message in self.world.hub.stored.messages:
             self.world.hub.withdraw(message)
         self.world.run(after)
+
+    @rule(
+        number=st.integers(0, 5),
+        decision=some(("accept", "accept", "decline")),
+        before=some((1.5, 3.0, 44.9, 45.1, 60.0)),
+        after=some(TIMES),
+    )
+    def answer(self, number: int, decision: str, before: float, after: float) -> None:
+        """A person answers something that was asked, in time or late."""
+        self.world.run(before)
+        asks = list(self.world.hub.stored.asks.values())
+        if asks:
+            self.world.answer(asks[-1 - number % len(asks)], decision)
+        self._say([], after)
+
+    @rule(said=SAID, turn=some((Turn.ASKS, Turn.ASKS_TWICE)), door=some(ASKING), decision=some(("accept", "decline")))
+    def die_while_it_asks(self, said: Said, turn: Turn, door: str, decision: str) -> None:
+        """Work that asks a person; the receiver dies on the way, and is started again."""
+        self.here.machine.turns.append(turn)
+        self.world.deaths.append((door, 0))
+        self._say([said], 2.0)
+        for request in list(self.world.hub.stored.asks.values()):
+            self.world.answer(request, decision)
+        self._say([], 3.0)
 
     @rule(number=st.integers(0, 5))
     def cancel(self, number: int) -> None:

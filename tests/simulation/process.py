@@ -12,6 +12,7 @@ from relay_receiver.jobs.state import AT_THE_AGENT, JobState
 from relay_receiver.journal import binding as bindings
 from relay_receiver.journal import engine, jobs
 from relay_receiver.journal.journal import Journal, JournalUnavailable
+from relay_receiver.receiver.approvals import Approvals
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.how import How
 from relay_receiver.receiver.intake import Intake
@@ -158,7 +159,13 @@ class Process:
                 reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
             )
             pruning = Pruning(parts)
-            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=lambda: runner.post(runner.post_again))
+            asking = Approvals(parts, changed=runner.kick)
+
+            def healed() -> None:
+                runner.post(runner.post_again)
+                asking.look_soon()
+
+            intake = Intake(parts, lease, pruning, changed=runner.kick, healed=healed, answered=asking.look_soon)
             loops = [
                 tasks.create_task(self._for_life(name, run))
                 for name, run in (
@@ -166,6 +173,7 @@ class Process:
                     ("intake", intake.run),
                     ("runner", runner.run),
                     ("pruning", pruning.run),
+                    ("approvals", asking.run),
                     ("adapter", lambda: _pump(parts, runner)),
                 )
             ]

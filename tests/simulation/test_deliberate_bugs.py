@@ -1,4 +1,4 @@
-"""Three bugs, made on purpose: the simulation catches each of them."""
+"""Four bugs, made on purpose: the simulation catches each of them."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from simulation.judge import Broken
 from simulation.machine import History
 
 from relay_receiver.journal import chain
-from relay_receiver.receiver import results
+from relay_receiver.journal.tables import ApprovalState
+from relay_receiver.receiver import approvals, results
 from relay_receiver.receiver.hand import Hand
 from relay_receiver.receiver.handover import Handover
 from relay_receiver.receiver.intake import Intake
@@ -58,9 +59,23 @@ def post_before_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Hand, "finish", eager)
 
 
+def take_silence_for_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    decision = approvals.decision
+
+    def eager(of: approvals.Approval) -> dict[str, Any]:
+        return {"decision": "accept"} if of.state is ApprovalState.EXPIRED else decision(of)
+
+    monkeypatch.setattr(approvals, "decision", eager)
+
+
 @pytest.mark.parametrize(
     ("bug", "promise"),
-    [(acknowledge_before_commit, "P1"), (count_the_chain_after_the_call, "P7"), (post_before_output, "P3")],
+    [
+        (acknowledge_before_commit, "P1"),
+        (count_the_chain_after_the_call, "P7"),
+        (post_before_output, "P3"),
+        (take_silence_for_a_yes, "P11"),
+    ],
 )
 def test_a_deliberate_bug_is_caught(
     monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None], promise: str

@@ -29,6 +29,7 @@ from relay_receiver.testing.virtual_time import Inline, VirtualLoop
 EPOCH = 1_800_000_000.0
 CEILING = 90.0
 STALL = 30.0
+APPROVAL = 45.0
 JOBS = 3
 """Open jobs of each kind: so few that a history fills them."""
 CHAIN = 2
@@ -48,7 +49,7 @@ BINDING = Binding(
     env=(),
     approvals="ask",
     approvers=(),
-    approval_time=86400.0,
+    approval_time=APPROVAL,
     chain_limit=CHAIN,
     ceiling=CEILING,
     stall=STALL,
@@ -170,7 +171,7 @@ class World:
 
     def machine(self, name: str) -> Machine:
         if name not in self.machines:
-            self.machines[name] = Machine(name, started=self.judge.started)
+            self.machines[name] = Machine(name, started=self.judge.started, answered=self.judge.answered)
         return self.machines[name]
 
     def configure(self, machine: str) -> Lineage:
@@ -268,6 +269,11 @@ class World:
         self.network.drop_sockets()
 
     # People.
+
+    def answer(self, request: dict[str, Any], decision: str) -> None:
+        """A person answers a request, if it is not too late."""
+        if self.hub.asks.respond(self.hub.stored.asks, request["id"], decision, by="p_1") and decision == "accept":
+            self.judge.accepted.add(request["operationId"])
 
     def settle_at_hub(self, message: str, outcome: str) -> None:
         """A person ends the run of a message; `not-accepted` lets it be run again."""
