@@ -155,8 +155,9 @@ def test_an_id_guessed_from_another_workspace_is_not_there(at: AskDesk) -> None:
         at.respond("zoe", made["id"], ACCEPT, HASH)
     with refused(404, "not_found"):
         at.ask("zoe", kind="input", channel=at.desk.lab)
-    with refused(422, "invalid_value"):
-        at.ask(approvers=(at.who("zoe").id,))
+    for approvers in ((at.who("zoe").id,), (at.ann, at.who("zoe").id)):
+        with refused(422, "invalid_value"):
+            at.ask(approvers=approvers)
     assert at.listed("zoe") == at.needs("zoe") == []
     untouched(at, made)
 
