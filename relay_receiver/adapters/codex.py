@@ -46,6 +46,7 @@ from relay_receiver.adapters.codex_witness import Witness
 from relay_receiver.adapters.jsonrpc import JSON, Call, Fault, Message, Notice
 from relay_receiver.processes import identity
 from relay_receiver.processes.launch import Launcher
+from relay_receiver.wire import faultpoint
 
 CUT_BYTES = 4 * 1024 * 1024
 """After so many bytes of lines a turn is written down as a snapshot, and its lines are cut."""
@@ -295,12 +296,15 @@ class CodexAdapter:
         turn.call, line = server.prepare("turn/start", params)
         since = self._position
         try:
+            faultpoint.hit("adapter.write-down.before")
             self._witness.write_down(work.key, keeper=server.keeper, since=since)
         except OSError as error:
             return Refused(scope=Scope.BINDING, reason=f"The hand-over could not be written down: {error}.")
+        faultpoint.hit("adapter.write-down.after")
         hand = self._hand = Hand(turn, self._events.put_nowait)
         try:
             await server.send(line)
+            faultpoint.hit("adapter.turn-start.sent")
         except ServerEnded as error:
             if error.unsent:
                 self._hand = None
@@ -315,6 +319,7 @@ class CodexAdapter:
         if turn.refusal is not None:
             self._hand = None
             return codex_outcome.refused(turn, turn.refusal)
+        faultpoint.hit("adapter.turn-start.answered")
         if turn.id is None:
             await hand.over.wait()
             if hand.end is not None and hand.end.refused is not None:

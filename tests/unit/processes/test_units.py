@@ -55,11 +55,36 @@ def test_words_reach_the_program_as_they_are() -> None:
     assert "Description=Relay receiver of b%%b in lab\n" in SERVICE.unit()
 
 
+KEYS = {
+    "Label": str,
+    "ProgramArguments": list,
+    "EnvironmentVariables": dict,
+    "RunAtLoad": bool,
+    "KeepAlive": dict,
+    "AbandonProcessGroup": bool,
+    "ExitTimeOut": int,
+    "ThrottleInterval": int,
+}
+"""What `launchd.plist(5)` has of what an agent of ours says, with its type: another key, or type, is passed over there."""
+
+
 def test_launchd_reads_the_agent() -> None:
-    read = plistlib.loads(SERVICE.plist())
+    written = SERVICE.plist()
+    assert written.startswith(b"<?xml")
+    read = plistlib.loads(written)
+    assert {key: type(value) for key, value in read.items()} == KEYS
+    assert all(isinstance(word, str) for word in [*read["ProgramArguments"], *read["EnvironmentVariables"].values()])
     assert read["ProgramArguments"] == list(SERVICE.argv)
-    assert read["AbandonProcessGroup"] is True
+    assert Path(read["ProgramArguments"][0]).is_absolute()
     assert read["EnvironmentVariables"] == SERVICE.environment
+
+
+def test_launchd_keeps_jobs_alive_starts_again_after_a_crash_alone_and_waits_longer_than_the_receiver() -> None:
+    read = plistlib.loads(SERVICE.plist())
+    assert read["AbandonProcessGroup"] is True
+    assert read["KeepAlive"] == {"SuccessfulExit": False}
+    assert read["RunAtLoad"] is True
+    assert read["ExitTimeOut"] == units.STOP_SECONDS
 
 
 @pytest.fixture
