@@ -65,7 +65,7 @@ KEYS = {
     "ExitTimeOut": int,
     "ThrottleInterval": int,
 }
-"""What `launchd.plist(5)` has of what an agent of ours says, with its type: another key, or type, is passed over there."""
+"""What an agent of ours says, with its type as `launchd.plist(5)` has it: it passes over another key, or type."""
 
 
 def test_launchd_reads_the_agent() -> None:
