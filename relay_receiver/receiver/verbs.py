@@ -389,7 +389,10 @@ def _running(target: Target) -> identity.ProcessIdentity | None:
 
 def _free(target: Target) -> bool:
     """Whether no process holds the lock: one that has just taken it has not said yet who it is."""
-    lock = InstanceLock(target.folder / LOCK)
+    path = target.folder / LOCK
+    if not path.exists():
+        return True
+    lock = InstanceLock(path)
     try:
         free = lock.acquire()
     except OSError:

@@ -14,6 +14,7 @@ from support_world import World, until, world
 from relay_receiver.processes.lock import InstanceLock
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
+from relay_receiver.wire.errors import RelayError
 
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 NO_TEXT = os.fsdecode(b"\xff\xfe")
@@ -151,6 +152,14 @@ def test_one_that_has_taken_its_lock_and_not_yet_said_who_it_is_is_waited_for(
     monkeypatch.setattr(verbs.time, "sleep", wait)
     assert verbs.status(bob)["state"] == "stopped"
     assert len(waits) == 1
+
+
+def test_a_look_at_what_is_not_configured_makes_nothing(place: tuple[World, Target]) -> None:
+    _, bob = place
+    other = Target(bob.profile, bob.workspace, "another channel")
+    with pytest.raises(RelayError, match="No receiver is configured"):
+        verbs.jobs(other)
+    assert not other.folder.exists()
 
 
 def test_a_flood_of_output_fails_the_job_alone(place: tuple[World, Target]) -> None:
