@@ -141,6 +141,7 @@ def job(answer: Mapping[str, Any]) -> list[str]:
         before, after = event.get("from"), event.get("to")
         move = after if before in {None, after} else f"{before} -> {after}"
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
+    lines += [_question(each) for each in answer.get("approvals") or ()]
     lines += [f"evidence: {name}: {each}" for name, each in (answer.get("evidence") or {}).items() if each is not None]
     lines += _now(answer.get("now") or {})
     if answer.get("state") == "unknown" and (answer.get("now") or {}).get("processes"):
@@ -150,6 +151,15 @@ def job(answer: Mapping[str, Any]) -> list[str]:
     if answer.get("text"):
         lines += ["", *str(answer["text"]).splitlines()]
     return lines
+
+
+def _question(asked: Mapping[str, Any]) -> str:
+    """What the agent asked of people, and what became of it."""
+    by = f" by {asked['decidedBy']}" if asked.get("decidedBy") else ""
+    why = f": {asked['reason']}" if asked.get("reason") else ""
+    return (
+        f"  asked at {asked['askedAt']}: {asked['title']} -> {asked['state']}{by}{why} ({asked.get('request') or '-'})"
+    )
 
 
 def _now(now: Mapping[str, Any]) -> list[str]:
@@ -175,7 +185,14 @@ def limits(answer: Mapping[str, Any]) -> list[str]:
     ]
     days = f", {answer['keepDays']} days at the most" if answer.get("keepDays") else ""
     kept = f"keeps: the newest {answer.get('keepMessages')} messages{days}, and what is open"
-    return [*status(answer), f"limits: {', '.join(times)}", kept]
+    return [*status(answer), f"limits: {', '.join(times)}", _approvals(answer), kept]
+
+
+def _approvals(answer: Mapping[str, Any]) -> str:
+    if answer.get("approvals") != "ask":
+        return "approvals: what the agent asks is declined"
+    who = ", ".join(answer.get("approvers") or ()) or "any person of the channel"
+    return f"approvals: {who}, within {short(answer.get('approvalSeconds') or 0)}; unanswered is declined"
 
 
 def facts(answer: Mapping[str, Any]) -> list[str]:

@@ -109,3 +109,34 @@ def test_the_end_of_a_log(tmp_path: Path) -> None:
     path.write_text("".join(f"{n} {'x' * 100}\n" for n in range(3000)))
     assert [line.split()[0] for line in tail(path, 3)] == ["2997", "2998", "2999"]
     assert len(tail(path, 5000)) == 3000
+
+
+def test_what_an_agent_asked_is_told_with_who_decided_it() -> None:
+    asked = {
+        "askedAt": "2026-01-01T00:00:00.000Z",
+        "title": "Run outside the sandbox: ls",
+        "state": "declined",
+        "decidedBy": "Ann (p_1)",
+        "reason": None,
+        "request": "req_1",
+    }
+    lines = told.job({"id": "j", "state": "done", "attempt": 1, "approvals": [asked]})
+    assert "  asked at 2026-01-01T00:00:00.000Z: Run outside the sandbox: ls -> declined by Ann (p_1) (req_1)" in lines
+    need = {"what": "approval", "title": "Run outside the sandbox: ls", "request": None, "next": "relay receiver job j"}
+    assert "needs you: Run outside the sandbox: ls (the hub has not been told yet)" in told.status(
+        {"needsPerson": [need]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"approvals": "decline"}, "approvals: what the agent asks is declined"),
+        (
+            {"approvals": "ask", "approvers": [], "approvalSeconds": 86400.0},
+            "approvals: any person of the channel, within 24h; unanswered is declined",
+        ),
+    ],
+)
+def test_who_approves_is_told_with_the_settings(settings: dict[str, object], line: str) -> None:
+    assert line in told.limits(settings)
