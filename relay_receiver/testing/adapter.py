@@ -58,6 +58,8 @@ class Asks:
     title: str = "May I?"
     schema: Mapping[str, Any] | None = None
     """The form of an input; without it the questions are approvals."""
+    goes_on: bool = False
+    """With its answers it runs until `ScriptedAgent.end`."""
 
 
 Play = Ends | Runs | Breaks | Asks | Refused
@@ -75,6 +77,7 @@ class ScriptedAgent:
         self._stops: dict[str, bool] = {}
         self._waits: dict[str, Waiting] = {}
         """Questions without an answer, by their name."""
+        self._go_on: set[str] = set()
         self._said: dict[str, list[str]] = {}
         """What people decided, by attempt."""
         self._listener: Callable[[AdapterEvent], None] = lambda _: None
@@ -148,11 +151,13 @@ class ScriptedAgent:
         said = self._said[wait.key]
         said.append(json.dumps(decision.get("answers") or decision.get("decision")))
         self._close(wait)
-        if not self._of(wait.key):
+        if not self._of(wait.key) and wait.key not in self._go_on:
             self.end(wait.key, text=", ".join(said))
 
     def _ask(self, key: str, play: Asks) -> None:
         self._said[key] = []
+        if play.goes_on:
+            self._go_on.add(key)
         for number in range(play.count):
             question = f"{key}/{number}"
             self._waits[question] = Waiting(

@@ -329,18 +329,28 @@ def test_the_next_process_goes_on_waiting_for_the_same_answer(tmp_path: Path, an
     asyncio.run(second())
 
 
-def test_the_time_that_a_job_waits_does_not_count_against_its_ceiling(tmp_path: Path) -> None:
-    case = Case(tmp_path, ceiling=100.0)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_time_that_a_job_waits_does_not_count_against_its_ceiling(tmp_path: Path, *, restarted: bool) -> None:
+    case = Case(tmp_path, Asks(goes_on=True), ceiling=100.0)
+
+    async def goes_on(bench: Bench) -> None:
+        tell(bench, case.answer({"decision": "accept"}))
+        await bench.until(lambda: bench.jobs() == {"m1": "running"})
+        await bench.runner.ask(_nothing)
+        assert bench.jobs() == {"m1": "running"}
+        case.agent.end(case.agent.running()[0], text="in time")
+        await bench.until(lambda: bench.jobs() == {"m1": "done"})
+        assert case.hub.posts()[0]["content"] == "in time"
 
     async def first() -> None:
         async with case.bench() as bench:
             bench.arrive(message(1))
             await waits(bench, case)
             bench.clock += 5000
-            bench.runner.kick()
-            await bench.runner.ask(_nothing)
-            assert bench.jobs() == {"m1": "waiting"}
-            case.agent.listen(lambda _: None)
+            if restarted:
+                case.agent.listen(lambda _: None)
+            else:
+                await goes_on(bench)
 
     async def second() -> None:
         async with case.bench() as bench:
@@ -348,10 +358,8 @@ def test_the_time_that_a_job_waits_does_not_count_against_its_ceiling(tmp_path: 
             job = await bench.until(lambda: bench.runner.job)
             await bench.runner.ask(_nothing)
             assert await bench.parts.journal.read(waiting.waited, job, at=bench.clock) == pytest.approx(6000, abs=1)
-            await bench.runner.ask(_nothing)
-            assert bench.jobs() == {"m1": "waiting"}
-            tell(bench, case.answer({"decision": "accept"}))
-            await bench.until(lambda: bench.jobs() == {"m1": "done"})
+            await goes_on(bench)
 
     asyncio.run(first())
-    asyncio.run(second())
+    if restarted:
+        asyncio.run(second())
