@@ -338,6 +338,7 @@ class CodexAdapter:
             return
         proven = hand is not None and hand.turn.started
         events = () if hand is None else hand.turn.heard(message)
+        self._tell(*events)
         self._thread.heard(message)
         self._heard_of_questions(message)
         if hand is None:
@@ -348,8 +349,6 @@ class CodexAdapter:
         self._ledger.worked = self._ledger.worked or hand.turn.ended is not None
         if self._replaying:
             return
-        for event in events:
-            self._events.put_nowait(event)
         if isinstance(message, Notice) and message.method == "turn/completed" and hand.turn.ended is not None:
             if self._server is not None:
                 self._server.beside(self._conclude(self._server, hand), "codex conclude")
@@ -380,9 +379,13 @@ class CodexAdapter:
         server.beside(hand.decline(server, request, note), "codex decline")
 
     def _over(self, *waits: Waiting | None) -> None:
-        for wait in waits:
-            if wait is not None and not self._replaying:
-                self._events.put_nowait(WaitOver(key=wait.key, question=wait.question))
+        self._tell(*(WaitOver(key=wait.key, question=wait.question) for wait in waits if wait is not None))
+
+    def _tell(self, *events: AdapterEvent) -> None:
+        """Say what happens; what happened before this process is found by `recover`."""
+        if not self._replaying:
+            for event in events:
+                self._events.put_nowait(event)
 
     async def _conclude(self, server: AppServer, hand: Hand) -> None:
         try:

@@ -21,7 +21,8 @@ def ask(conn: Connection, asked: Approval, *, at: float) -> tuple[Job, Approval]
     job = _at_agent(conn, asked.job, asked.attempt)
     found = approvals.ask(conn, asked)
     if not found.told and job.state is not JobState.WAITING:
-        job = jobs.move(conn, job.id, JobEvent.WAIT, at=at, who="adapter", why=asked.title)
+        began = at if job.started_at is None else job.started_at  # to ask proves that it began
+        job = jobs.move(conn, job.id, JobEvent.WAIT, at=at, who="adapter", why=asked.title, started_at=began)
     return job, found
 
 

@@ -10,7 +10,7 @@ import pytest
 from support_codex import Heard, World, adapter, until, work, world
 
 from relay_receiver.adapters import codex
-from relay_receiver.adapters.base import Accepted, Finished, Result, StillRunning, Waiting, WaitOver
+from relay_receiver.adapters.base import Accepted, Finished, Result, Started, StillRunning, Waiting, WaitOver
 from relay_receiver.adapters.codex import CodexAdapter
 
 TOOLS = """\
@@ -67,6 +67,7 @@ def test_a_command_runs_outside_the_sandbox_only_when_it_is_accepted(
             await submit(made, f"model: escalate touch {outside}")
             [wait] = await waits(heard)
             assert (wait.kind, wait.key) == ("approval", "j.1")
+            assert heard.events.index(Started(key="j.1")) < heard.events.index(wait)
             assert wait.action["command"].endswith(f"-lc 'touch {outside}'")
             assert wait.action["cwd"] == str(place.directory)
             assert wait.action["agentSays"] == "May it run outside?"

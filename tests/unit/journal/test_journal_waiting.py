@@ -47,6 +47,7 @@ def test_a_question_and_its_waiting_job_are_one_transaction(tmp_path: Path) -> N
     assert ask(journal, one) is JobState.WAITING
     assert row(journal, one) == one
     assert one.id == f"ask:{job.id}.1:q1"
+    assert job_of(journal, 1).started_at == 30.0
     assert [each.target for each in journal.read_now(jobs.events, job.id)].count("waiting") == 1
     journal.close()
 
