@@ -20,6 +20,7 @@ from relay_receiver.receiver import leftovers, settle
 from relay_receiver.receiver.backoff import Ladder
 from relay_receiver.receiver.parts import Parts
 from relay_receiver.receiver.runner import Runner
+from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.wire import faultpoint
 from relay_receiver.wire.errors import RelayError
 
@@ -167,7 +168,10 @@ class Controls:
         self._news.set()
 
     def ask_hub(self) -> None:
-        """Ask the hub what waits: the events that told of it may be gone, or the hub may have lost what it was told."""
+        """Ask the hub what waits, where the lease is held.
+
+        The events that told of it may be gone or older than this journal; or the hub has lost what it was told.
+        """
         self._ask = True
         self._news.set()
 
@@ -236,12 +240,22 @@ class Controls:
         await parts.write(controls.tell, found.id)
 
     async def _asked(self) -> None:
-        """Store what waits at the hub. What is known here already is not applied again; its outcome is told again."""
+        """Store what waits at the hub. What is known here already is not applied again; its outcome is told again.
+
+        Without the lease it may be for another machine's receiver of this agent: it is asked again with the lease.
+        """
         parts, me = self._parts, self._parts.binding
         self._ask = False
+        if parts.situation.lease is not LeaseState.HELD:
+            return
         try:
             waiting = await parts.hub.controls(channel=me.channel, agent=me.agent, waiting=True)
-        except (HubAway, HubError):
+        except HubError as error:
+            if error.status == 404:  # a hub that knows no decisions
+                return
+            self._ask = True
+            raise
+        except HubAway:
             self._ask = True
             raise
         found = found_in([{"type": CONTROL, "data": {"control": each}} for each in reversed(waiting)], parts)

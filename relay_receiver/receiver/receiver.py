@@ -121,20 +121,25 @@ class Receiver:
         async with asyncio.TaskGroup() as tasks:
             runner = Runner(parts, tasks)
             report = Report(parts)
+            ordered = Controls(parts, runner)
+
+            def renewed(run: dict[str, Any] | None) -> None:
+                if not parts.situation.reconciled:
+                    ordered.ask_hub()
+                runner.post(lambda: reconcile(parts, runner, run))
+
             lease = Lease(
                 parts,
                 state=lambda: parts.situation.state(
                     None if runner.job is None else runner.job.state.value, reached=True
                 ),
-                reconcile=lambda run: runner.post(lambda: reconcile(parts, runner, run)),
+                reconcile=renewed,
                 report=report.now,
                 notable=lambda: parts.situation.notable(runner.job),
             )
             parts.noticed = lease.notice
             pruning = Pruning(parts)
             asking = Approvals(parts, changed=runner.kick)
-
-            ordered = Controls(parts, runner)
 
             def healed() -> None:
                 runner.post(runner.post_again)

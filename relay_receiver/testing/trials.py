@@ -20,7 +20,7 @@ HUB = ("hub.",)
 KEEPER = ("keeper.", "launcher.")
 AT_START = (
     *("adapter.open", "adapter.recover", "journal.promote", "journal.prune", "journal.give_back"),
-    *("call.post-receiver.", "hub.take"),
+    *("call.post-receiver.", "call.get-controls.", "hub.take"),
 )
 """Points that a request does not pass, but a start with a job in flight does."""
 _ONCE = ("hub.create", "hub.enroll", "hub.invite", "hub.owner_code", "hub.changed")

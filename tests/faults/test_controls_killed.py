@@ -164,3 +164,22 @@ def test_a_running_job_is_stopped_from_the_hub_and_the_report_shows_it(crashing:
     assert _outcome(c, control)["outcome"] == "done"
     until(lambda: c.person.stage(message) == "cancelled", what="the end")
     assert len(_whos(c, message)) == 1
+
+
+def test_a_decision_older_than_the_journal_is_answered_too(crashing: CrashWorld) -> None:
+    c = crashing
+    agent = profiles.load(c.target.profile).agent
+    verbs.stop(c.target, now=True)
+    control = _decide(c, "settle", job="of-a-lost-journal", attempt=1, verb="retry")
+    place = c.place
+    (c.target.folder / "journal.sqlite3").rename(c.target.folder / "lost.sqlite3")
+    for each in c.target.folder.glob("journal.sqlite3-*"):
+        each.unlink()
+    place.bind(c.target.profile)
+    verbs.start(c.target)
+    told = _outcome(c, control)
+    assert (told["agent"], told["outcome"], told["sentence"]) == (
+        agent,
+        "refused",
+        "There is no job of-a-lost-journal here.",
+    )

@@ -18,6 +18,7 @@ from relay_receiver.journal import chain
 from relay_receiver.journal import controls as stored
 from relay_receiver.journal.controls import Control
 from relay_receiver.receiver.controls import CONTROL, Controls, apply, found_in, store, understood
+from relay_receiver.receiver.situation import LeaseState
 from relay_receiver.wire import faultpoint
 
 JOB = job_id("w", "a_me", "c", "m1")
@@ -274,6 +275,31 @@ def test_after_healing_the_hub_is_asked_and_what_is_known_is_told_again_and_not_
             at.controls.look()
             assert sorted(each[:2] for each in (await at.until_told(3))[1:]) == [("ctl1", "done"), ("ctl2", "refused")]
             assert len(at.b.adapter.works) == 2
+
+    run(scenario())
+
+
+def test_without_the_lease_the_hub_is_not_asked_and_a_hub_that_knows_no_decisions_is_left_alone(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    async def scenario() -> None:
+        async with place(tmp_path) as at:
+
+            async def waiting(**said: Any) -> list[dict[str, Any]]:
+                asked.append(said)
+                raise refused("not_found", status=404)
+
+            hub: Any = at.b.hub
+            hub.controls = waiting
+            at.b.parts.situation.lease = LeaseState.STANDBY
+            at.controls.ask_hub()
+            await at.b.until(lambda: not at.controls._ask)
+            assert asked == []
+            at.b.parts.situation.lease = LeaseState.HELD
+            at.controls.ask_hub()
+            await at.b.until(lambda: asked and not at.controls._ask)
+            at.arrive(told(job="nowhere", attempt=1, verb="retry"))
+            assert len(await at.until_told()) == len(asked) == 1
 
     run(scenario())
 
