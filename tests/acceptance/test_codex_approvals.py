@@ -90,7 +90,7 @@ def test_a_patch_outside_the_directory_is_decided_by_all_of_its_lines(
 
 
 def test_nobody_answers_in_time_and_that_declines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch, approval_time=2.0) as (w, _, ada):
+    with codex_world(tmp_path, monkeypatch, approval_time=6.0) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: escalate touch outside-ran")
         w.until_stage(sent["id"], "answered")
@@ -173,6 +173,25 @@ def test_a_receiver_that_asks_nobody_declines_at_once(tmp_path: Path, monkeypatc
         w.until_stage(sent["id"], "answered")
         assert "rejected by user" in w.results(sent["id"])[0]["content"]
         assert requests(w, "all") == []
+
+
+def test_an_answer_that_comes_while_no_receiver_runs_reaches_the_same_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "ran"
+    with codex_world(tmp_path, monkeypatch) as (w, model, ada):
+        verbs.start(ada)
+        sent = w.ask(ada, f"model: escalate echo once >> {ran}")
+        [request] = asked(w)
+        w.kill(ada)
+        assert [need["request"] for need in verbs.status(ada)["needsPerson"]] == [request["id"]]
+        respond(w, request, "accept")
+        assert not ran.exists()
+        verbs.start(ada)
+        w.until_stage(sent["id"], "answered")
+        until_state(w, request, "applied")
+        assert ran.read_text() == "once\n"
+        assert sum(each["verb"] == "escalate" and not each["outputs"] for each in model.requests) == 1
 
 
 def test_a_hub_that_is_away_is_asked_once_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
