@@ -46,6 +46,7 @@ class Approval:
     settled: bool
     """The hub knows the end too."""
     asked_at: float
+    """By the hub's clock, as far as it was known: its time runs from here."""
     ended_at: float | None
 
 

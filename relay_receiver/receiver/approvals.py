@@ -159,7 +159,7 @@ class Approvals:
     async def _ask(self, row: Approval) -> float:
         """Make the request at the hub, or find it made; what the hub will never take is declined."""
         parts = self._parts
-        if parts.now() >= row.asked_at + parts.binding.approval_time:
+        if parts.hub_now() >= row.asked_at + parts.binding.approval_time:
             await self._decide(row, ApprovalState.EXPIRED, "the hub was away, and nobody could be asked in time")
             return 0.0
         try:
@@ -187,7 +187,7 @@ class Approvals:
             "action": json.loads(row.action),
             "job": row.job,
             "operationId": row.id,
-            "expiresAt": iso(row.asked_at + parts.binding.approval_time + parts.situation.hub_ahead),
+            "expiresAt": iso(row.asked_at + parts.binding.approval_time),
         }
         if row.schema is not None:
             body["schema"] = json.loads(row.schema)
@@ -225,7 +225,7 @@ class Approvals:
             until = seconds(str(request.get("expiresAt")))
         except ValueError:
             return LOOK_SECONDS
-        left = until - self._parts.now() - self._parts.situation.hub_ahead
+        left = until - self._parts.hub_now()
         return left + EXPIRED_SECONDS if left > 0 else OVERDUE_SECONDS
 
     async def _decide(self, row: Approval, state: ApprovalState, why: str) -> None:

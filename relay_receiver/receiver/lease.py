@@ -120,7 +120,7 @@ class Lease:
         situation.fence = str(answer["fence"])
         situation.lease_until = asked + limits.LEASE_SECONDS
         if isinstance(expires := answer.get("expires"), int | float):
-            situation.hub_ahead = expires / 1000 - limits.LEASE_SECONDS - parts.now()
+            situation.hub_clock = expires / 1000 - limits.LEASE_SECONDS - parts.boot()
         self._set(LeaseState.HELD)
         self._reconcile(answer.get("run"))
         self.held.set()

@@ -76,6 +76,11 @@ class Parts:
         """Where keepers and job credentials have their files."""
         return self.folder / SPOOL
 
+    def hub_now(self) -> float:
+        """The hub's clock, which no step of this machine's moves; this machine's before the hub was heard of."""
+        known = self.situation.hub_clock
+        return self.now() if known is None else known + self.boot()
+
     def adapter_binding(self) -> AdapterBinding:
         """The binding as the adapter sees it, with the settings of now."""
         return adapter_binding(self.binding, self.folder, None)

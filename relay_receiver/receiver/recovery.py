@@ -74,7 +74,7 @@ async def _attached(parts: Parts, hand: Hand, watch: Watch, found: StillRunning)
 
 
 def _questions(parts: Parts, job: Job, found: StillRunning) -> list[Approval]:
-    return [approvals.asked(job, wait, parts.binding.approvers, at=parts.now()) for wait in found.waits]
+    return [approvals.asked(job, wait, parts.binding.approvers, at=parts.hub_now()) for wait in found.waits]
 
 
 def _started(keeper: str | None) -> float:

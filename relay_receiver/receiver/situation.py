@@ -46,8 +46,8 @@ class Situation:
     fence: str | None = None
     lease_until: float = 0.0
     """Boot time, seconds, at which the lease ends unless renewed."""
-    hub_ahead: float = 0.0
-    """Seconds by which the hub's clock is ahead of this machine's, as far as the last renewal told."""
+    hub_clock: float | None = None
+    """The hub's clock at boot time 0, in seconds since the epoch, as far as the last renewal told."""
     unauthorized: bool = False
     hub_error: str | None = None
     """Why the hub is not reached just now, one sentence."""

@@ -164,7 +164,7 @@ class Watch:
         if parts.binding.approvals != ASK:
             await self.give(wait.question, approvals.declined(approvals.NOT_ASKED))
             return
-        row = await self._hand.ask(approvals.asked(job, wait, parts.binding.approvers, at=parts.now()))
+        row = await self._hand.ask(approvals.asked(job, wait, parts.binding.approvers, at=parts.hub_now()))
         if row.told:
             await self.give(wait.question, approvals.declined("what it asked was closed before"))
 
