@@ -27,7 +27,8 @@ def test_whatever_raises_in_the_life_of_a_request_it_is_done_once_and_answered_o
     raised: list[str] = []
 
     async def each_once() -> None:
-        await stage.answered("task=dry")
+        for _ in range(2):  # the second begins when the first has passed its last point
+            await stage.answered("task=dry")
         for point in sorted(stage.points.seen):
             if point.startswith((*RECEIVER, *HUB)) and not point.startswith((*AT_START, *JOINING)):
                 stage.points.arm(point)
