@@ -20,7 +20,7 @@ from relay_receiver.cli.output import aimed
 from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
 from relay_receiver.processes import environment, paths
-from relay_receiver.receiver import verbs
+from relay_receiver.receiver import service, verbs
 from relay_receiver.receiver.target import Target
 from relay_receiver.wire import limits
 from relay_receiver.wire.errors import RelayError
@@ -156,6 +156,7 @@ def _receivers() -> Iterator[Check]:
             continue
         checks = [
             check,
+            *_journal(name, aim),
             *_directory(name, now, (paths.home(), aim.runtime)),
             *_agent(name, now),
             *_service(name, aim),
@@ -163,6 +164,20 @@ def _receivers() -> Iterator[Check]:
         for each in checks:
             mend = each.mend and aimed(each.mend, profile=aim.profile, channel=found.get("channelName"))
             yield replace(each, mend=mend)
+
+
+def _journal(name: str, aim: Target) -> Iterator[Check]:
+    """Whether the journal is whole."""
+    try:
+        faults = verbs.verify(aim)
+    except RelayError as error:
+        yield Check(about=name, ok=False, detail=error.sentence, mend=output.hint_of(error))
+        return
+    if not faults:
+        yield Check(about=name, ok=True, detail="its journal is whole")
+    for each in faults:
+        mend = "relay receiver stop, move the journal aside, then restore a backup and relay receiver adopt"
+        yield Check(about=name, ok=False, detail=f"its journal: {each}", mend=mend)
 
 
 def _agent(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
@@ -184,7 +199,7 @@ def _agent(name: str, now: Mapping[str, Any]) -> Iterator[Check]:
 
 def _service(name: str, aim: Target) -> Iterator[Check]:
     """Whether a service that was enabled would really start at boot, and find what it needs."""
-    found = verbs.service(aim)
+    found = service.state(aim)
     if found is None:
         return
     if found["lingers"] is False:

@@ -18,7 +18,7 @@ from relay_receiver.cli.selftest import selftest
 from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
 from relay_receiver.jobs.wake import Wake
-from relay_receiver.receiver import verbs
+from relay_receiver.receiver import service, verbs
 from relay_receiver.receiver.target import Target, targets
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.limits import ASK_MOST_SECONDS
@@ -353,7 +353,7 @@ def export(channel: str | None) -> None:
 @channel_option
 def enable(channel: str | None) -> None:
     """Start it now and at every boot, as a service of this user."""
-    answer = verbs.enable(target(profile(), channel))
+    answer = service.enable(target(profile(), channel))
     lines = [f"The service {answer['service']} runs the receiver, now and after a reboot."]
     if answer["lingers"] is False:
         lines.append("It runs only while you are logged in: loginctl enable-linger changes that.")
@@ -364,7 +364,7 @@ def enable(channel: str | None) -> None:
 @channel_option
 def disable(channel: str | None) -> None:
     """Stop it, and start it no more at boot."""
-    answer = verbs.disable(target(profile(), channel))
+    answer = service.disable(target(profile(), channel))
     emit(answer, f"The service {answer['service']} is {answer['state']}.", then="relay receiver start")
 
 

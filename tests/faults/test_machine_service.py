@@ -10,7 +10,7 @@ from support_cgroup import Manager, group
 from support_world import World, until, world
 
 from relay_receiver.processes.kept import Kept
-from relay_receiver.receiver import verbs
+from relay_receiver.receiver import service, verbs
 from relay_receiver.receiver.target import Target
 
 MEBIBYTE = 1024 * 1024
@@ -51,7 +51,7 @@ def test_a_receiver_that_is_killed_leaves_keeper_and_job_in_its_group_and_the_ne
 ) -> None:
     bob = w.agent("bob")
     with group(request) as made:
-        manager = Manager(verbs._service(bob), made, short)
+        manager = Manager(service.of(bob), made, short)
         first = manager.start()
         asked = w.ask(bob, "hold=a task=kept")
         w.until_stage(asked["id"], "running")
@@ -76,7 +76,7 @@ def test_a_job_that_runs_out_of_memory_ends_alone(w: World, short: Path, request
     program.write_text(HUNGRY)
     bob = w.agent("bob", argv=(sys.executable, "-I", "-S", str(program)))
     with group(request, "memory") as made:
-        manager = Manager(verbs._service(bob), made, short)
+        manager = Manager(service.of(bob), made, short)
         if made.made is not None:
             limit = "memory.limit_in_bytes" if (made.made / "memory.limit_in_bytes").exists() else "memory.max"
             (made.made / limit).write_text(str(MEMORY))
