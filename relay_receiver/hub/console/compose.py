@@ -63,7 +63,7 @@ def read(form: Form) -> Draft:
         content=text(form, "content", least=0, most_bytes=limits.CONTENT_BYTES),
         kind=kind,
         to=form.filled("to") if kind == "request" else None,
-        mentions=tuple(dict.fromkeys(form.all("mention")))[: members.MOST] if kind == "message" else (),
+        mentions=tuple(dict.fromkeys(form.all("mention")))[: members.MOST],
         reply=form.filled("reply"),
         expires=choice(form, "expires", EXPIRES, default=USUAL),
         operation=text(form, "operation", least=8),
@@ -126,9 +126,12 @@ def post(conn: Connection, actor: Actor, channel: str, draft: Draft, *, at: floa
 
 
 def message(conn: Connection, channel: str, draft: Draft, *, at: float) -> messages.Draft:
-    """The message that it makes in a channel; whom its text mentions counts beside those who are ticked."""
+    """The message that it makes in a channel; whom its text mentions counts beside those who are ticked.
+
+    Of a message without ticks the hub itself reads the text.
+    """
     ticked = draft.mentions
-    if ticked and "@" in draft.content:
+    if (ticked or draft.kind == "request") and "@" in draft.content:
         roster = members.roster(conn, channel)
         agents = [(row.id, row.name) for row in roster if members.kind(row.role) == members.AGENT]
         ticked = tuple(dict.fromkeys([*ticked, *mentioned(draft.content, agents)]))

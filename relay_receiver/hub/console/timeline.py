@@ -16,7 +16,7 @@ from relay_receiver.wire.stage import ENDS, Stage
 
 Json = dict[str, Any]
 
-LONG = 6000
+LONG = 4000
 """Characters of a message that a page of a channel shows; the whole text is on the message's own page."""
 TOGETHER_SECONDS = 300
 """Messages of one author that follow each other within this time stand under one name."""
@@ -95,7 +95,7 @@ def shown(
         made.append(
             Shown(
                 said=each,
-                text=content if whole else content[:LONG],
+                text=content if whole else _first(content),
                 cut=not whole and len(content) > LONG,
                 follows=before is not None and _together(before, each),
                 own=each["author"]["id"] == person.id,
@@ -108,6 +108,13 @@ def shown(
         )
         before = each
     return made
+
+
+def _first(content: str) -> str:
+    """What of a message a page of a channel shows."""
+    if len(content) <= LONG:
+        return content
+    return content[:LONG].rsplit(None, 1)[0] + " …"
 
 
 def _together(before: Json, now: Json) -> bool:

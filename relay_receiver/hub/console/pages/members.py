@@ -9,14 +9,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from relay_receiver.hub import channels, declarations, enrolment, leases, members
-from relay_receiver.hub.api.given import name as name_of
 from relay_receiver.hub.api.given import store_of
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.console.form import form
-from relay_receiver.hub.console.go import go
 from relay_receiver.hub.console.render import render
 from relay_receiver.hub.console.session import person
-from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.store import Store
 
 Json = dict[str, Any]
@@ -27,12 +24,10 @@ async def page(request: Request) -> Response:
     return await _page(request)
 
 
-async def _page(
-    request: Request, *, status: int = 200, refused: Refusal | None = None, invited: Json | None = None
-) -> Response:
+async def _page(request: Request, *, invited: Json | None = None) -> Response:
     store = store_of(request)
     found = await store.read(_seen, store, person(request))
-    return render(request, "members.html", status=status, places=found, refused=refused, invited=invited)
+    return render(request, "members.html", places=found, invited=invited)
 
 
 def _seen(conn: Connection, store: Store, who: Actor) -> list[Json]:
@@ -60,20 +55,7 @@ async def invite(request: Request) -> Response:
     return await _page(request, invited=told)
 
 
-async def create_channel(request: Request) -> Response:
-    """Make a channel with this person in it."""
-    given = await form(request)
-    try:
-        made = await store_of(request).write(channels.create, person(request), name_of(given), at=time.time())
-    except Refusal as refusal:
-        if refusal.status not in {409, 422}:
-            raise
-        return await _page(request, status=refusal.status, refused=refusal)
-    return go(f"/channels/{made['id']}", said="saved")
-
-
 routes = [
     Route("/members", page, methods=["GET"]),
     Route("/members/invite", invite, methods=["POST"]),
-    Route("/channels", create_channel, methods=["POST"]),
 ]
