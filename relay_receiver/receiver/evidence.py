@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relay_receiver.processes.ending import End
-from relay_receiver.processes.identity import ProcessIdentity, started_by
+from relay_receiver.processes.ending import End, living
+from relay_receiver.processes.identity import ProcessIdentity
+from relay_receiver.processes.kept import Kept
 from relay_receiver.wire.message import iso
 
 SCANNED = 20_000
@@ -46,7 +47,7 @@ def gather(*, directory: Path, spool: Path, key: str, keeper: str | None, since:
     end = End.read(spool, key)
     changed, whole = ([], True) if since is None else _changed(directory, since)
     return {
-        "processes": _processes(keeper),
+        "processes": _processes(spool, key, keeper),
         "stderr": None if end is None else end.stderr.decode("utf-8", "replace"),
         "changed": [each.to_json() for each in changed[:SHOWN]],
         "changedCount": len(changed),
@@ -54,15 +55,15 @@ def gather(*, directory: Path, spool: Path, key: str, keeper: str | None, since:
     }
 
 
-def _processes(keeper: str | None) -> list[dict[str, Any]]:
-    """Living processes that carry the attempt's nonce."""
-    if keeper is None:
-        return []
-    try:
-        identity = ProcessIdentity.from_json(keeper)
-    except ValueError:
-        return []
-    return [{"pid": pid} for pid in started_by(identity.nonce)] if identity.nonce else []
+def _processes(spool: Path, key: str, keeper: str | None) -> list[dict[str, Any]]:
+    """What lives of the attempt: found by what its keeper left in the spool, else by the identity in the journal."""
+    kept = Kept.read(spool, key)
+    if kept is None:
+        try:
+            kept = Kept(keeper=ProcessIdentity.from_json(keeper or ""), child=None)
+        except ValueError:
+            return []
+    return [{"pid": pid} for pid in living(kept)]
 
 
 def _changed(directory: Path, since: float) -> tuple[list[Changed], bool]:
