@@ -59,7 +59,8 @@ class App:
             for method in route.methods or ()
         }
         """Most calls are to addresses without a variable part: found at once rather than tried one by one."""
-        self._router = Router([Mount(BASE, routes=[*self.routes, socket])], redirect_slashes=False)
+        inside = Router([*self.routes, socket], redirect_slashes=False)
+        self._router = Router([Mount(BASE, app=inside)], redirect_slashes=False)
         self._stopping = False
         rates = Rates(options.rate_factor)
         self.console = Console(store, options, rates, self._unless_stopping)

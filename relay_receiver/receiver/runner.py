@@ -106,6 +106,8 @@ class Runner:
         task = self._tasks.create_task(self._guarded(call, name), name=name)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+        # One that is cancelled before its first step would leave the call behind, never awaited.
+        task.add_done_callback(lambda _: call.close())
         return task
 
     async def _guarded(self, call: Coroutine[Any, Any, None], name: str) -> None:
