@@ -29,10 +29,11 @@ async def heal(
         configured_at: seconds since the epoch, by the hub's clock; what is as old or older is not this reader's (any
             more).
         watermark: the last event that the reader has seen.
-        expired: the cursor was too old, and not of another past: it is read on from `watermark`.
+        expired: the cursor was too old for the hub to tell whether it is of its past. Where that is so, it is read on
+            from `watermark`.
     """
-    if expired and watermark > 0:
-        # The hub is the one that it was: what it has told up to there needs no looking for, and no clock to tell it.
+    if expired and watermark > 0 and await _same_past(hub, channel, known, watermark):
+        # What the hub has told up to there needs no looking for, and no clock to tell it.
         after, pruned = watermark, None
     else:
         after, pruned = await _meeting_point(hub, channel, known, configured_at)
@@ -54,6 +55,15 @@ async def heal(
         meets = None
         if not messages or not page.get("more"):
             return
+
+
+async def _same_past(hub: Hub, channel: str, known: Known | None, watermark: int) -> bool:
+    """Whether the hub's newest message up to `watermark` is one that the reader has seen there.
+
+    A hub that was restored, and has forgotten its older events since, calls a cursor of its other past too old.
+    """
+    messages = _messages(await hub.history(channel, before=watermark + 1, limit=1))
+    return known is None or not messages or await known(messages[-1]["id"], messages[-1]["event"])
 
 
 async def _meeting_point(hub: Hub, channel: str, known: Known | None, configured_at: float) -> tuple[int, int | None]:
