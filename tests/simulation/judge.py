@@ -8,6 +8,7 @@ from relay_receiver.adapters.base import Work
 from relay_receiver.jobs.job import Job
 from relay_receiver.jobs.state import TERMINAL, JobState
 from relay_receiver.testing.sim_agent import Machine
+from relay_receiver.wire.message import seconds
 
 if TYPE_CHECKING:
     from simulation.process import Process
@@ -156,9 +157,11 @@ class Judge:
             return  # a copy of the journal acknowledges the same: each reads from its own cursor all the same
         [lineage] = found
         known = {row[0] for row in lineage.rows("SELECT id FROM message")}
+        [(forgotten,)] = lineage.rows("SELECT configured_at FROM binding")
         first = max(lineage.start, stored.pruned)
         for each in stored.messages.values():
-            if first < each["event"] <= number and each["id"] not in known:
+            there = each["id"] in known or seconds(each["createdAt"]) <= forgotten
+            if first < each["event"] <= number and not there:
                 self.say("P1", f"{each['id']} ({each['event']}) was acknowledged by {number} and is not committed")
 
     def posts(self, lineage: "Lineage", body: dict[str, Any]) -> None:

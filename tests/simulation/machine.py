@@ -48,6 +48,7 @@ WRITES = (
     "set_columns",
     "post_again",
     "mended",
+    "prune",
 )
 DOORS = (
     *(f"{when} {call}" for call in ("lease", "begin", "finish", "post") for when in ("call", "applied", "answered")),

@@ -19,7 +19,7 @@ from relay_receiver.journal import room
 from relay_receiver.journal.binding import Binding
 from relay_receiver.journal.journal import Journal, adopt
 from relay_receiver.journal.place import Place
-from relay_receiver.receiver import configure
+from relay_receiver.receiver import configure, pruning
 from relay_receiver.receiver.how import How
 from relay_receiver.testing.sim_agent import Machine
 from relay_receiver.testing.sim_hub import AGENT, CHANNEL, SimHub, Stored
@@ -33,6 +33,8 @@ APPROVAL = 45.0
 JOBS = 3
 """Open jobs of each kind: so few that a history fills them."""
 CHAIN = 2
+KEEP = 6
+"""Messages that a journal keeps: so few that a history has some forgotten."""
 
 BINDING = Binding(
     agent=AGENT,
@@ -53,7 +55,7 @@ BINDING = Binding(
     chain_limit=CHAIN,
     ceiling=CEILING,
     stall=STALL,
-    keep_messages=1000,
+    keep_messages=KEEP,
     keep_days=0,
     session=None,
     holder="h0",
@@ -113,6 +115,7 @@ class World:
         self._names = itertools.count()
         self._patches = [
             mock.patch.object(feed, "Socket", SimSocket),
+            mock.patch.object(pruning, "EVERY_MESSAGES", 2),
             mock.patch.object(room, "AGENT_JOBS", JOBS),
             mock.patch.object(room, "PEOPLE_JOBS", JOBS),
         ]
