@@ -180,3 +180,22 @@ def test_the_job_in_hand_is_stopped(place: BrowserWorld) -> None:
     page.goto("/receivers")
     page.get_by_role("button", name="Stop this job").click()
     place.until_stage(asked["id"], "cancelled", seconds=WITHIN)
+
+
+def test_what_needs_somebody_appears_and_goes_by_itself_and_takes_no_typed_word_along(place: BrowserWorld) -> None:
+    aside(lambda: place.agent("bob"))
+    page = place.sign_in()
+    page.goto("/needs")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+
+    def ask(title: str) -> None:
+        body = {"channel": place.channel, "kind": "input", "title": title, "operationId": title}
+        place.do("bob", lambda hub: hub.create_request(body))
+
+    ask("First?")
+    first = page.get_by_role("article").filter(has_text="First?")
+    first.get_by_label("Your answer").fill("half an ans")
+    ask("Second?")
+    expect(page.get_by_role("article").filter(has_text="Second?")).to_be_visible()
+    expect(first.get_by_label("Your answer")).to_have_value("half an ans")
+    expect(page.get_by_role("navigation").get_by_role("link", name="Needs you")).to_contain_text("2")
