@@ -33,7 +33,7 @@ class Needs:
 
 def of(conn: Connection, store: Store, person: Actor) -> Needs:
     """What needs this person now."""
-    waiting = [each for each in reported.receivers(conn, store, person) if each.needs_person]
+    waiting = reported.receivers(conn, store, person, waiting=True)
     return Needs(
         requests=asks.needs(conn, person, time.time()),
         receivers=waiting,
@@ -51,5 +51,4 @@ def decided(conn: Connection, person: Actor) -> dict[tuple[str, str], list[Json]
 
 def count(conn: Connection, store: Store, person: Actor) -> int:
     """How many things need this person now."""
-    waiting = sum(each.needs_person for each in reported.receivers(conn, store, person))
-    return waiting + asks.count_needs(conn, person, time.time())
+    return reported.count_waiting(conn, store, person) + asks.count_needs(conn, person, time.time())

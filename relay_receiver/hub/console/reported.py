@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import Connection
 
@@ -13,8 +13,10 @@ from relay_receiver.hub.store import Store
 from relay_receiver.wire.action import visible
 
 Json = Mapping[str, Any]
-_ASKED = "approval"
-"""What a receiver needs that is a request to people already."""
+_NAMED = frozenset({"job", "message", "attempt"})
+"""What of a sheet is shown beside it."""
+_SHOWN_OTHERWISE = frozenset({"approval", "unknown", "paused"})
+"""What a receiver needs that is a request to people already, or has a form of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +39,23 @@ class Unknown:
     job: str
     message: str | None
     attempt: int | None
-    why: str | None
-    text: str | None
-    """What the agent had said, a suggestion for what to post."""
-    sheet: str
-    """Everything that was reported of it, to be read."""
+    given: Json
+    """As it was reported; up to 64 KiB, so it is only made readable where it is read."""
+
+    @property
+    def why(self) -> str | None:
+        """Why nobody knows."""
+        return _text(self.given.get("why")) or _text(self.given.get("error"))
+
+    @property
+    def text(self) -> str | None:
+        """What the agent had said, a suggestion for what to post."""
+        return _text(self.given.get("text"))
+
+    @property
+    def sheet(self) -> str:
+        """Everything that was reported of it, to be read."""
+        return "\n".join(_lines({name: value for name, value in self.given.items() if name not in _NAMED}))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,20 +84,38 @@ class Receiver:
     last_error: str | None = None
     proves: str | None = None
 
-    @property
-    def needs_person(self) -> bool:
-        """Whether somebody has to decide or mend something."""
-        return self.unknown is not None or self.paused or bool(self.needs)
 
+def receivers(conn: Connection, store: Store, person: Actor, *, waiting: bool = False) -> list[Receiver]:
+    """The receivers in a person's channels, by channel and name.
 
-def receivers(conn: Connection, store: Store, person: Actor) -> list[Receiver]:
-    """The receivers in a person's channels, by channel and name."""
+    Args:
+        waiting: only those for which somebody has to decide or mend something.
+    """
     found: list[Receiver] = []
     for place in sorted(person.channels):
         seen = leases.of_channel(conn, store, place, person=True)
-        named = members.names(conn, seen)
-        found += sorted((_read(place, who, named[who].name, seen[who]) for who in seen), key=lambda each: each.name)
+        chosen = [who for who in seen if not waiting or _waits(seen[who])]
+        named = members.names(conn, chosen)
+        found += sorted((_read(place, who, named[who].name, seen[who]) for who in chosen), key=lambda each: each.name)
     return found
+
+
+def count_waiting(conn: Connection, store: Store, person: Actor) -> int:
+    """How many receivers in a person's channels wait for somebody. Every page asks: nothing of a report is written."""
+    return sum(
+        _waits(seen)
+        for place in person.channels
+        for seen in leases.of_channel(conn, store, place, person=True).values()
+    )
+
+
+def _waits(seen: Json) -> bool:
+    report = _object(seen.get("report"))
+    return (
+        _is_said(_object(report.get("unknown")).get("job"))
+        or _object(report.get("chain")).get("paused") is True
+        or any(True for _ in _needed(report.get("needs")))
+    )
 
 
 def _read(channel: str, agent: str, name: str, seen: Json) -> Receiver:
@@ -132,15 +164,7 @@ def _unknown(sheet: Json) -> Unknown | None:
     job = _text(sheet.get("job"))
     if job is None:
         return None
-    rest = {name: value for name, value in sheet.items() if name not in {"job", "message", "attempt"}}
-    return Unknown(
-        job=job,
-        message=_text(sheet.get("message")),
-        attempt=_number(sheet.get("attempt")),
-        why=_text(sheet.get("why")) or _text(sheet.get("error")),
-        text=_text(sheet.get("text")),
-        sheet="\n".join(_lines(rest)),
-    )
+    return Unknown(job=job, message=_text(sheet.get("message")), attempt=_number(sheet.get("attempt")), given=sheet)
 
 
 def _lines(value: Any, indent: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
@@ -172,10 +196,16 @@ def _short(value: Any) -> str | None:  # noqa: ANN401 - JSON
 
 
 def _needs(given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    for each in _needed(given):
+        yield _text(each.get("why")) or visible(each["what"])
+
+
+def _needed(given: Any) -> Iterator[Json]:  # noqa: ANN401 - JSON
+    """What a receiver needs and no other part of a page shows."""
     for each in given if isinstance(given, list) else ():
-        what = _text(_object(each).get("what"))
-        if what is not None and what not in {_ASKED, "unknown", "paused"}:
-            yield _text(_object(each).get("why")) or what
+        what = _object(each).get("what")
+        if _is_said(what) and what not in _SHOWN_OTHERWISE:
+            yield each
 
 
 def _object(value: Any) -> Json:  # noqa: ANN401 - JSON
@@ -183,7 +213,11 @@ def _object(value: Any) -> Json:  # noqa: ANN401 - JSON
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
-    return visible(value) if isinstance(value, str) and value.strip() else None
+    return visible(value) if _is_said(value) else None
+
+
+def _is_said(value: Any) -> TypeGuard[str]:  # noqa: ANN401 - JSON
+    return isinstance(value, str) and bool(value) and not value.isspace()
 
 
 def _number(value: Any) -> int | None:  # noqa: ANN401 - JSON

@@ -280,3 +280,23 @@ def test_a_decision_about_what_is_not_there_is_no_decision(
         assert browser.post(path, said).status_code == status, path
     assert browser.post(f"/receivers/{lab}/{bob.id}", {"action": "explode"}).status_code == 422
     assert bob.get("/controls", channel=lab)["controls"] == []
+
+
+def test_a_large_report_is_written_only_where_it_is_read(
+    hub: LiveHub, browser: Browser, bob: Member, lab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def visible(text: str) -> str:
+        written.append(len(text))
+        return text
+
+    sheet = {"job": "j1", "attempt": 1, "text": "x\u202e" * 10_000, "evidence": {"lines": [["y"]] * 2000}}
+    lease(bob, lab, "unknown", unknown=sheet, lastError="z" * 1000, needs=[{"what": "fault", "why": "w" * 1000}])
+    monkeypatch.setattr("relay_receiver.hub.console.reported.visible", visible)
+    assert 'data-needs="1"' in browser.get("/docs").text
+    assert written == []
+    assert browser.get("/needs/summary").json()["count"] == 1
+    assert sum(written) < 5000
+    assert browser.get("/needs").status_code == 200
+    assert sum(written) > 20_000
