@@ -67,7 +67,12 @@ brief = _select(
 _one = Prepared(columns.where(ask.c.id == bindparam("wanted")))
 _by_operation = Prepared(columns.where(ask.c.author == bindparam("who"), ask.c.operation == bindparam("said")))
 _open_of_run = Prepared(select(ask.c.id).where(ask.c.run == bindparam("of"), ASK_OPEN))
-_open_of_message = Prepared(columns.where(ask.c.message == bindparam("of"), ASK_OPEN).order_by(ask.c.created_at))
+_open_of_message = Prepared(
+    columns.join(run, run.c.id == ask.c.run)
+    .where(ask.c.message == bindparam("of"), run.c.message == bindparam("of"), ASK_OPEN)
+    .order_by(ask.c.created_at)
+)
+"""What the run of a message asks; a request that only names the message shows nothing on it."""
 _set = Prepared(
     update(ask)
     .where(ask.c.id == bindparam("wanted"), ask.c.state == bindparam("before"))

@@ -92,6 +92,11 @@ def _check_job(wish: Wish) -> None:
         raise forbidden("This operation id belongs to the receiver.", "inside_a_job")
 
 
+def is_receivers(kind: str, operation: str) -> bool:
+    """Whether a receiver asks, and not the job that works for it under the same name."""
+    return kind == "approval" or operation.startswith(RECEIVERS_OPERATION)
+
+
 def _check_parts(wish: Wish) -> None:
     """Refuse a request whose parts do not belong to its kind."""
     if not wish.title.strip():

@@ -254,12 +254,14 @@ def close(conn: Connection, actor: Actor, wanted: str, state: str, reason: str |
     Closing it again as the same is the same as once; a closed request is never opened again.
 
     Raises:
-        Refusal: 403, 404; 409 `request_open`, `request_answered`, `request_applied`, `request_expired`,
-            `request_superseded`.
+        Refusal: 403, also for a job where its receiver asks; 404; 409 `request_open`, `request_answered`,
+            `request_applied`, `request_expired`, `request_superseded`.
     """
     row = _seen(conn, actor, wanted)
     if row.author != actor.id:
         raise forbidden("Only its author may close a request.")
+    if actor.job is not None and ask_wishes.is_receivers(row.kind, row.operation):
+        raise forbidden("This request is its receiver's, who alone closes it.", "inside_a_job")
     if row.state == state:
         return ask_views.view(row, at=at)
     if row.state != ("answered" if state == "applied" else "open"):

@@ -9,6 +9,8 @@ from support_asks import ACCEPT, ACTION, HASH, AskDesk, ask_desk, refused
 
 from relay_receiver.hub import ask_wishes, runs
 
+FORM = {"type": "object", "properties": {"version": {"type": "string"}}}
+
 
 @pytest.fixture
 def at(tmp_path: Path) -> Iterator[AskDesk]:
@@ -50,6 +52,15 @@ def test_a_job_sees_and_closes_its_own_requests_only(at: AskDesk) -> None:
             at.close(job, other["id"], "superseded")
     assert at.needs(job) == []
     assert at.close(job, mine["id"], "superseded")["state"] == "superseded"
+
+
+@pytest.mark.parametrize("said", [{"kind": "approval"}, {"kind": "form", "schema": FORM, "operation": "ask:j1.1:8"}])
+def test_a_job_closes_nothing_that_its_receiver_asks(at: AskDesk, said: dict[str, Any]) -> None:
+    _, job = at.job()
+    asked = at.ask(job="j1", **said)
+    with refused(403, "inside_a_job"):
+        at.close(job, asked["id"], "superseded")
+    assert at.close("bob", asked["id"], "superseded")["state"] == "superseded"
 
 
 def test_a_later_job_does_not_get_the_request_of_an_earlier_one(at: AskDesk) -> None:

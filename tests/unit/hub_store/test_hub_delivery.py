@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import insert
 from support_hubstore import Desk, desk
 
-from relay_receiver.hub import channels, delivery, leases, messages, runs
+from relay_receiver.hub import asks, channels, delivery, leases, messages, runs
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.live import Live
 from relay_receiver.hub.tables_people import ask
-from relay_receiver.wire.reason import Reason, why
+from relay_receiver.wire.reason import Reason, because, why
 
 
 class Time:
@@ -106,8 +106,11 @@ def test_a_job_that_waits_names_the_request_and_the_people(hub: Desk) -> None:
     asked = hub.ask(bob)["id"]
     ref = hub.ref("j1", fence=fence, claim="c1")
     hub.begin("bob", asked, ref)
+    run = hub.store.read_now(runs.by_request, bob, hub.lab, "j1")
+    assert run is not None
     row = {
         "id": "ask_1",
+        "run": run.id,
         "workspace": hub.workspace,
         "channel": hub.lab,
         "author": bob,
@@ -134,8 +137,30 @@ def test_a_job_that_waits_names_the_request_and_the_people(hub: Desk) -> None:
         }
     ]
     assert found["detail"] == "it waits on pat, for input: Which one?"
-    hub.do(runs.tell_stage, hub.actor("bob"), ref, state="running", detail=None)
+    hub.do(asks.close, hub.actor("bob"), "ask_1", "superseded", None)
     assert (told(hub, asked)["reason"], told(hub, asked)["waitsOn"]) == (None, [])
+
+
+def test_nobody_elses_request_is_shown_as_what_a_job_waits_for(hub: Desk) -> None:
+    bob, fence = hub.actor("bob").id, hub.take("bob")["fence"]
+    asked = hub.ask(bob)["id"]
+    ref = hub.ref("j1", fence=fence, claim="c1")
+    hub.begin("bob", asked, ref)
+    hub.begin("ann", None, hub.ref("j1", fence=hub.take("ann")["fence"], claim="c2"))
+    for job in ("j1", None):
+        forged = asks.Wish(
+            channel=hub.lab,
+            kind="approval",
+            title="Push to main",
+            operation=f"o{job}",
+            action={"command": "rm"},
+            job=job,
+            message=asked,
+        )
+        hub.do(asks.create, hub.actor("ann"), forged)
+    assert hub.stage(asked) == "starting"
+    hub.do(runs.tell_stage, hub.actor("bob"), ref, state="waiting", detail=None)
+    assert (told(hub, asked)["detail"], told(hub, asked)["waitsOn"]) == (because(Reason.PERSON, None).detail, [])
 
 
 def test_an_attempt_that_was_given_back_leaves_no_reason_of_its_own(hub: Desk) -> None:
