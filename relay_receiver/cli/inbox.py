@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from relay_receiver.cli import needs, told
+from relay_receiver.cli import needs, output, told
 from relay_receiver.cli.acting import Actor, actor, of, profile
 from relay_receiver.cli.exchange import place
 from relay_receiver.cli.options import DURATION, Command, Group, channel_option
 from relay_receiver.cli.output import as_json, emit, table, write_json
-from relay_receiver.jobs.text import visible
 from relay_receiver.wire.errors import RelayError
 
 TYPES = ("message.created", "message.stage", "receiver.updated", "request.created", "request.updated")
@@ -100,12 +99,12 @@ def _show(event: Mapping[str, Any]) -> None:
     if as_json():
         write_json(event, sys.stdout)
         return
-    sys.stdout.write(visible(line(event)) + "\n")
+    sys.stdout.write(output.line(line(event)) + "\n")
     sys.stdout.flush()
 
 
 def line(event: Mapping[str, Any]) -> str:
-    """An event on one line, for people."""
+    """An event in one line, for people; a message of several lines as it is."""
     kind, data = str(event.get("type")), event.get("data") or {}
     message, asked = data.get("message"), data.get("request")
     if isinstance(message, Mapping):

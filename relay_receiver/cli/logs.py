@@ -4,6 +4,8 @@ import sys
 import time
 from pathlib import Path
 
+from relay_receiver.jobs.text import visible
+
 _BLOCK = 64 * 1024
 _PAUSE_SECONDS = 0.3
 
@@ -16,7 +18,7 @@ def tail(path: Path, count: int) -> list[str]:
 def follow(path: Path, count: int) -> None:
     """Print the last lines and go on as the log grows, also over its rotation; until interrupted."""
     lines, at, inode = _end(path, count)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
     sys.stdout.flush()
     while True:
         size, now = _place(path)
@@ -28,7 +30,7 @@ def follow(path: Path, count: int) -> None:
                 data = file.read(size - at)
             whole = data[: data.rfind(b"\n") + 1]
             at += len(whole)
-            sys.stdout.write(whole.decode("utf-8", "replace"))
+            sys.stdout.write(visible(whole.decode("utf-8", "replace")))
             sys.stdout.flush()
         time.sleep(_PAUSE_SECONDS)
 

@@ -9,7 +9,6 @@ from relay_receiver.cli import output
 from relay_receiver.cli.acting import Actor, of
 from relay_receiver.client import profiles
 from relay_receiver.client.profiles import Profile
-from relay_receiver.jobs.text import visible
 from relay_receiver.processes.identity import descends_from_job
 from relay_receiver.wire.errors import RelayError
 from relay_receiver.wire.need import TITLES, Need
@@ -124,13 +123,13 @@ def _ring(need: Need) -> None:
         output.write_json(need.to_json(), sys.stdout)
         return
     bell = BELL if sys.stdout.isatty() else ""
-    sys.stdout.write(f"{bell}{visible(need.line())}\n  {visible(output.aimed(need.next))}\n")
+    sys.stdout.write(f"{bell}{output.line(need.line())}\n  {output.line(output.aimed(need.next))}\n")
     sys.stdout.flush()
 
 
-def warn(line: str) -> None:
+def warn(text: str) -> None:
     """A line on stderr, on a terminal or not: what a process that runs for long has to say of itself."""
-    sys.stderr.write(visible(line) + "\n")
+    sys.stderr.write(output.line(text) + "\n")
     sys.stderr.flush()
 
 

@@ -19,7 +19,6 @@ from relay_receiver.cli import needs, output
 from relay_receiver.cli.acting import Actor, profile
 from relay_receiver.cli.options import DURATION, Command
 from relay_receiver.jobs import backoff
-from relay_receiver.jobs.text import visible
 from relay_receiver.processes import files, hook
 from relay_receiver.processes.hook import Hook
 from relay_receiver.processes.lock import InstanceLock
@@ -226,7 +225,7 @@ def _told(need: Need) -> None:
     if output.as_json():
         output.write_json({"told": need.id, "at": iso(time.time())}, sys.stdout)
     else:
-        sys.stdout.write(visible(f"told: {need.line()}") + "\n")
+        sys.stdout.write(output.line(f"told: {need.line()}") + "\n")
         sys.stdout.flush()
 
 

@@ -79,37 +79,45 @@ def write_json(value: object, stream: TextIO) -> None:
     stream.flush()
 
 
+def line(text: str) -> str:
+    """A line for a terminal: what cannot be seen made visible, and what breaks it further in.
+
+    So nothing that others wrote, a title or a message, looks like a line of ours, least of all like one to type.
+    """
+    return visible(text).replace("\n", "\n    ")
+
+
 def emit(value: object, text: str | Iterable[str] = (), *, then: str | None = None) -> None:
     """Answer: `value` in JSON mode, else the lines of `text` and the next line to type."""
     if as_json():
         write_json(value, sys.stdout)
         return
-    for line in [text] if isinstance(text, str) else text:
-        sys.stdout.write(visible(line) + "\n")
+    for each in [text] if isinstance(text, str) else text:
+        sys.stdout.write(line(each) + "\n")
     if then:
-        sys.stdout.write(f"next: {visible(aimed(then))}\n")
+        sys.stdout.write(f"next: {line(aimed(then))}\n")
     sys.stdout.flush()
 
 
-def aimed(line: str, *, profile: str | None = None, channel: str | None = None) -> str:
+def aimed(typed: str, *, profile: str | None = None, channel: str | None = None) -> str:
     """A line to type, for this profile and channel, or those of the command that runs."""
     ctx = click.get_current_context(silent=True)
-    if ctx is None or not line.startswith("relay "):
-        return line
+    if ctx is None or not typed.startswith("relay "):
+        return typed
     where, who = channel or ctx.params.get("channel"), profile or common().profile
-    if where and line.startswith("relay receiver ") and "--channel" not in line:
-        line += f" --channel {shlex.quote(where)}"
-    return _for(who, line)
+    if where and typed.startswith("relay receiver ") and "--channel" not in typed:
+        typed += f" --channel {shlex.quote(where)}"
+    return _for(who, typed)
 
 
-def _for(profile: str | None, line: str) -> str:
-    return f"{line} --profile {shlex.quote(profile)}" if profile and "--profile" not in line else line
+def _for(profile: str | None, typed: str) -> str:
+    return f"{typed} --profile {shlex.quote(profile)}" if profile and "--profile" not in typed else typed
 
 
-def note(line: str) -> None:
+def note(text: str) -> None:
     """A line of progress for a person at a terminal, on stderr; nothing when piped."""
     if sys.stderr.isatty() and not as_json():
-        sys.stderr.write(visible(line) + "\n")
+        sys.stderr.write(line(text) + "\n")
         sys.stderr.flush()
 
 
@@ -178,8 +186,8 @@ def report(error: BaseException, argv: Sequence[str]) -> int:
         body: Mapping[str, Any] = {"error": known.sentence, "code": known.code, "hint": hint, **known.data}
         write_json(body, sys.stderr)
     else:
-        sys.stderr.write(f"error: {visible(known.sentence)}\n")
-        sys.stderr.write(f"next: {visible(hint)}\n")
+        sys.stderr.write(f"error: {line(known.sentence)}\n")
+        sys.stderr.write(f"next: {line(hint)}\n")
         sys.stderr.flush()
     return exit_code(known)
 

@@ -4,6 +4,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import sys
 import time
 from io import TextIOWrapper
@@ -16,6 +17,10 @@ BYTES = 5 * 1024 * 1024
 KEPT = 3
 """Rotated files that are kept."""
 
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""What a terminal takes for an order, or shows in another place than it stands; JSON leaves it as it is."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -29,7 +34,11 @@ class _Line(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _HIDDEN.sub(_escaped, json.dumps(line, ensure_ascii=False, default=str))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 class _PrivateRotating(logging.handlers.RotatingFileHandler):
