@@ -53,7 +53,7 @@ class Answers:
         except Exception as error:
             refusal = told(error)
             if refusal.status >= 500 and not isinstance(error, Refusal):
-                log.exception("%s %s went wrong", scope.get("method", "WS"), scope["path"])
+                log.exception("%s %r went wrong", scope.get("method", "WS"), scope["path"])
             if not begun:
                 await self._tell(refusal, scope, receive, noting)
 
