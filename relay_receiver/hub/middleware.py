@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relay_receiver.hub.answer import send_refusal
 from relay_receiver.hub.errors import Refusal, malformed
-from relay_receiver.hub.options import HubOptions, host_name
+from relay_receiver.hub.options import HubOptions, host_name, is_own_name
 
 log = logging.getLogger("relay.hub")
 
@@ -85,7 +85,8 @@ class Gate:
         """Let it through or raise a refusal."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if _without_port(host) not in self._hosts:
+        name = _without_port(host)
+        if name not in self._hosts and not is_own_name(name):
             raise Refusal(403, "host_not_allowed", "This hub does not answer under that host name.")
         origin = headers.get("origin")
         if origin is not None and not _same(origin, host):

@@ -1,12 +1,14 @@
 """What can be set about a hub's shell; values only."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from relay_receiver.wire import limits
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_OWN_NAME = re.compile(r"[a-z0-9-]{1,63}\.localhost")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,14 @@ def host_name(host: str) -> str:
     except ValueError:
         return bare.rstrip(".")
     return f"[{address}]" if address.version == 6 else str(address)
+
+
+def is_own_name(name: str) -> bool:
+    """Whether it is a name directly below `localhost`, which browsers take for this machine and never ask about.
+
+    `relay console` makes one up for each person: a browser sends cookies of 127.0.0.1 to every port there.
+    """
+    return _OWN_NAME.fullmatch(name) is not None
 
 
 def is_loopback(host: str) -> bool:

@@ -173,3 +173,14 @@ def test_what_is_not_ones_own_is_not_there(hub: LiveHub, browser: Browser, owner
         assert other.post(f"/tasks/{task}", {"rev": "1", "state": "done"}).status_code == 404
         assert other.post("/members/invite", {"channel": lab, "kind": "agent"}).status_code == 404
     assert "first" in browser.get(path).text
+
+
+def test_an_invitation_tells_nobody_the_name_under_which_a_person_is_here(
+    hub: LiveHub, browser: Browser, lab: str
+) -> None:
+    port = hub.url.rpartition(":")[2]
+    own = {"host": f"relay-abc.localhost:{port}", "origin": f"http://relay-abc.localhost:{port}"}
+    page = browser.post("/members/invite", {"channel": lab, "kind": "agent"}, headers=own)
+    assert page.status_code == 200
+    assert f"relay connect http://localhost:{port}#" in page.text
+    assert "relay-abc" not in page.text

@@ -14,6 +14,7 @@ from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.console.form import form
 from relay_receiver.hub.console.render import render
 from relay_receiver.hub.console.session import person
+from relay_receiver.hub.options import is_own_name
 from relay_receiver.hub.store import Store
 
 Json = dict[str, Any]
@@ -51,8 +52,16 @@ async def invite(request: Request) -> Response:
     made = await store_of(request).write(
         enrolment.invite, person(request), channel, person=wants_person, at=time.time()
     )
-    told = {**made.to_json(), "channel": channel, "person": wants_person, "url": str(request.base_url).rstrip("/")}
+    told = {**made.to_json(), "channel": channel, "person": wants_person, "url": _address(request)}
     return await _page(request, invited=told)
+
+
+def _address(request: Request) -> str:
+    """Where others find this hub. A name that is this person's own is told to nobody."""
+    url = request.base_url
+    if is_own_name(url.hostname or ""):
+        url = url.replace(hostname="localhost")
+    return str(url).rstrip("/")
 
 
 routes = [
