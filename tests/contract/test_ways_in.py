@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ import pytest
 from support_console import Browser, link, operation
 from support_hub import LiveHub, Member, good
 
+import relay_receiver.hub
 from relay_receiver.hub import enrolment, members
 from relay_receiver.hub.console import pages
 from relay_receiver.wire.message import iso
@@ -37,6 +39,17 @@ PERSONS = {
     ("POST", "/console-links"): {},
 }  # fmt: skip
 """Every call that only a person may make, with a body that a person's would be taken with."""
+OTHERS = """
+GET /state /peers /agent-identity /channels /channels/{id}/members /messages /messages/{id} /attachments/{id} /receiver
+GET /requests /requests/{id} /controls /controls/{id} /receivers /docs /docs/{id} /docs/{id}/revisions /tasks
+GET /tasks/{id} /search /updates /inbox
+POST /enroll /channels /channels/{id}/me/ping /messages /messages/{id}/withdraw /attachments /receiver /requests
+POST /requests/{id}/close /controls/{id}/outcome /docs /tasks /subscriptions
+PUT /channels/{id}/me/status
+PATCH /agent-identity /receiver /docs/{id} /tasks/{id} /subscriptions/{id}
+DELETE /channels/{id}/me
+"""
+"""Every other call: whoever adds one says here, or above, whether agents may make it."""
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +126,7 @@ def job_of(bob: Member, lab: str, owner: Member) -> httpx.Client:
 
 
 def test_agents_and_their_jobs_decide_nothing(hub: LiveHub, owner: Member, bob: Member, lab: str) -> None:
-    asked = ask(bob, lab)
+    asked, refused = ask(bob, lab), set()
     values = {"CHANNEL": lab, "AGENT": bob.id, "HASH": asked["actionHash"]}
     with job_of(bob, lab, owner) as job:
         for (method, path), body in PERSONS.items():
@@ -122,12 +135,23 @@ def test_agents_and_their_jobs_decide_nothing(hub: LiveHub, owner: Member, bob: 
                 answer = who.request(method, filled(path, id=asked["id"]), json=said)
                 assert answer.status_code == 403, (path, answer.text)
                 assert answer.json()["code"] in {"person_needed", "inside_a_job"}, (path, answer.text)
+                refused.add(answer.json()["error"])
+    code = "".join(each.read_text() for each in sorted(Path(relay_receiver.hub.__file__).parent.rglob("*.py")))
+    said = set(re.findall(r"\.need_person\(\"([^\"]+)\"\)", code))
+    assert len(re.findall(r"\.need_person\(", code)) >= len(said) > 3
+    assert {f"Only a person may {what}." for what in said} <= refused, "one of them is tried on no route"
     assert bob.get(f"/requests/{asked['id']}")["state"] == "open"
 
 
-def test_every_call_for_people_is_among_those_that_are_tried(hub: LiveHub) -> None:
-    known = {(method, route.path) for route in hub.app.routes for method in route.methods or ()}
-    assert set(PERSONS) <= known
+def test_every_call_is_known_to_be_for_people_or_for_others_too(hub: LiveHub, bob: Member) -> None:
+    known = {(method, route.path) for route in hub.app.routes for method in set(route.methods or ()) - {"HEAD"}}
+    others = {(line.split()[0], path) for line in OTHERS.strip().splitlines() for path in line.split()[1:]}
+    assert known == set(PERSONS) | others
+    assert not set(PERSONS) & others
+    for method, path in sorted(others - {("DELETE", "/channels/{id}/me"), ("GET", "/updates")}):
+        answer = bob.http.request(method, filled(path), json={} if method != "GET" else None)
+        assert answer.status_code < 500
+        assert "person_needed" not in answer.text, (method, path)
 
 
 def test_an_agent_does_not_sign_in_and_no_bearer_opens_a_page(hub: LiveHub, owner: Member, bob: Member) -> None:
@@ -198,7 +222,17 @@ def test_the_csrf_of_another_sign_in_does_not_count(hub: LiveHub, browser: Brows
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "[::ffff:127.0.0.1]x", ""]
+    "host",
+    [
+        "evil.localhost.example",
+        "a.b.localhost",
+        ".localhost",
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "[::ffff:127.0.0.1]x",
+        "",
+    ],
 )
 def test_under_another_host_nothing_is_answered(hub: LiveHub, browser: Browser, host: str) -> None:
     for path in ("/", "/sign-in", "/static/console.css", "/api/v1/state", "/api/v1/enroll"):
