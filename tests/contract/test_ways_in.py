@@ -448,6 +448,9 @@ def test_bytes_are_attached_and_fetched_only_by_who_may(hub: LiveHub, owner: Mem
     content = operation().encode()
     made = good(bob.http.post("/attachments", params={"name": "a"}, content=content))["id"]
     assert made == hashlib.sha256(content).hexdigest()
+    said = {"channel": lab, "kind": "message", "content": "x", "attachments": [{"id": made, "name": "a"}]}
+    bob.post("/messages", {**said, "operationId": operation()})
+    assert owner.http.get(f"/attachments/{made}").content == content
     eve = hub.agent(owner, hub.channel(owner, f"other {operation()}"), "eve", person=True)
     assert eve.http.get(f"/attachments/{made}").status_code == 404
     body = {
@@ -474,6 +477,11 @@ def test_another_workspace_is_not_there(hub: LiveHub, owner: Member, bob: Member
     )
     doc = owner.post("/docs", {"channel": lab, "title": "T", "content": "c"})
     task = owner.post("/tasks", {"channel": lab, "title": "T"})
+    lease = {"channel": lab, "holderId": "h", "sessionId": None, "runtime": "x", "state": "paused"}
+    bob.post("/receiver", {**lease, "report": {"chain": {"paused": True, "pause": "p1"}}})
+    decided = owner.post(
+        "/controls", {"channel": lab, "agent": bob.id, "action": "resume", "arguments": {}, "operationId": operation()}
+    )
     own = hub.workspace
     space = hub.write(members.make_workspace, f"w{operation()}", at=time.time())
     code = hub.write(enrolment._make, space, role="owner", channel=None, created_by=None, at=time.time()).code
@@ -486,6 +494,7 @@ def test_another_workspace_is_not_there(hub: LiveHub, owner: Member, bob: Member
         "doc": doc["id"],
         "task": task["id"],
         "agent": bob.id,
+        "control": decided["id"],
     }
     for route in hub.app.routes:
         for method in sorted(set(route.methods or ()) - {"HEAD", "OPTIONS"}):
