@@ -202,3 +202,38 @@ def test_what_needs_somebody_appears_and_goes_by_itself_and_takes_no_typed_word_
     expect(page.get_by_role("article").filter(has_text="Second?")).to_be_visible()
     expect(first.get_by_label("Your answer")).to_have_value("half an ans")
     expect(page.get_by_role("navigation").get_by_role("link", name="Needs you")).to_contain_text("2")
+
+
+UNDER_THE_FINGER = """button => {
+    const { left, top, width, height } = button.getBoundingClientRect();
+    const there = () => document.elementFromPoint(left + width / 2, top + height / 2)?.closest("button") !== null;
+    return new Promise(done => {
+        const seen = new MutationObserver(() => { seen.disconnect(); done(there()); });
+        seen.observe(document.getElementById("needs"), { childList: true });
+        window.before = there();
+    });
+}"""
+"""Whether a press where the button stands would still meet a button, the moment something else has come in."""
+
+
+def test_no_press_counts_that_was_meant_for_what_stood_there_before(place: BrowserWorld) -> None:
+    aside(lambda: place.agent("bob"))
+
+    def ask(title: str) -> None:
+        action = {"kind": "command", "command": title, "cwd": "/"}
+        body = {"channel": place.channel, "kind": "approval", "title": title, "action": action, "operationId": title}
+        place.do("bob", lambda hub: hub.create_request(body))
+
+    ask("First")
+    page = place.sign_in()
+    page.goto("/needs")
+    first = page.get_by_role("article").filter(has_text="First")
+    button = first.get_by_role("button", name="Accept").element_handle()
+    assert button is not None
+    met = page.evaluate_handle(f"button => ({{ after: ({UNDER_THE_FINGER})(button) }})", button)
+    assert page.evaluate("window.before")
+    ask("Second")
+    assert met.evaluate("async met => await met.after") is False
+    first.get_by_role("button", name="Accept").click()
+    expect(page.get_by_text("Answered.")).to_be_visible()
+    expect(page.get_by_role("article").filter(has_text="Second")).to_be_visible()

@@ -11,6 +11,8 @@ import { setUp, tell } from "./notify.js";
 
 const KINDS = { needs: ["request", "receiver"] };
 const GATHER_MS = 120;
+const MOVED_MS = 700;
+const COUNT = /^\(\d+\) /;
 
 const kind = (event) => event.type.split(".")[0];
 
@@ -47,10 +49,32 @@ async function renew(elements) {
   if (!elements.length) return;
   const fresh = await page(location.href).catch(() => null);
   stale = fresh === null;
+  if (!fresh) return;
+  const before = buttons();
   for (const element of elements) {
-    const made = fresh?.getElementById(element.id);
+    const made = fresh.getElementById(element.id);
     if (made && !swap(element, document.adoptNode(made))) stale = true;
   }
+  if (buttons() !== before) hold();
+  document.title = (document.title.match(COUNT)?.[0] ?? "") + fresh.title;
+}
+
+// Where each button is that decides something.
+function buttons() {
+  const place = (button) => {
+    const { left, top } = button.getBoundingClientRect();
+    return [button.closest("[id]").id, button.value, Math.round(left), Math.round(top)].join(" ");
+  };
+  return [...document.querySelectorAll("[data-live] form button")].map(place).join("\n");
+}
+
+let holding;
+
+// No press counts that was meant for what stood here a moment ago.
+function hold() {
+  document.body.dataset.moved = "";
+  clearTimeout(holding);
+  holding = setTimeout(() => delete document.body.dataset.moved, MOVED_MS);
 }
 
 const live = () => [...document.querySelectorAll("[data-live][id]")];
@@ -68,7 +92,7 @@ async function needs() {
       element.append(String(count), unseen);
     }
   }
-  document.title = document.title.replace(/^\(\d+\) /, "");
+  document.title = document.title.replace(COUNT, "");
   if (count) document.title = `(${count}) ${document.title}`;
   tell(things);
 }
