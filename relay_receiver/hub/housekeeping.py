@@ -20,10 +20,16 @@ _log = logging.getLogger(__name__)
 async def keep(store: Store) -> None:
     """Do what time asks for, until cancelled."""
     pruned_at = 0.0
+    news = asyncio.Event()
+    news.set()
+    store.on_commit(lambda _: news.set())
     while True:
         try:
             await sweep(store)
-            await index(store, least=search_index.BATCH_EVENTS)
+            if news.is_set():
+                news.clear()
+                if await index(store, least=search_index.BATCH_EVENTS):
+                    news.set()
             if time.monotonic() - pruned_at >= PRUNE_SECONDS:
                 pruned_at = time.monotonic()
                 await index(store, least=1)
@@ -36,23 +42,28 @@ async def keep(store: Store) -> None:
 async def sweep(store: Store) -> None:
     """End what has expired, tell of leases that ran out and of reports that came too fast."""
     now = time.time()
-    while await store.read(receipts.any_overdue, now):
-        if not await store.write(receipts.expire, now):
-            break
-    while await store.read(asks.any_overdue, now):
-        if not await store.write(asks.expire, now):
+    while any(await store.read(_overdue, now)):
+        if not await store.write(receipts.expire, now) + await store.write(asks.expire, now):
             break
     await leases.tell_changed(store)
     await leases.tell_lapsed(store)
 
 
-async def index(store: Store, *, least: int) -> None:
-    """Put events into the search index where at least so many are not in it; some of a large backlog at a time."""
+def _overdue(conn: Connection, at: float) -> tuple[bool, bool]:
+    return receipts.any_overdue(conn, at), asks.any_overdue(conn, at)
+
+
+async def index(store: Store, *, least: int) -> bool:
+    """Put events into the search index where at least so many are not in it; whether some of a backlog are left."""
+    left = False
     for each in await store.read(members.workspaces):
         for _ in range(INDEXED_BATCHES):
             if await store.read(search_index.behind, each) < least:
                 break
             await store.write(search_index.catch_up, each)
+        else:
+            left = True
+    return left
 
 
 async def prune(store: Store) -> None:

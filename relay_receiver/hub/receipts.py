@@ -57,6 +57,12 @@ _stored = Prepared(
     .order_by(receipt.c.event)
     .limit(AT_ONCE)
 )
+_overdue = Prepared(
+    select(receipt.c.message)
+    .where(IN_LINE, receipt.c.expires_at <= bindparam("at"))
+    .order_by(receipt.c.expires_at)
+    .limit(AT_ONCE)
+)
 _held = Prepared(select(run.c.id).where(run.c.message == bindparam("wanted"), RUN_OPEN))
 _open = (
     select(func.count())
@@ -217,23 +223,14 @@ def received(
     return moved
 
 
-def _overdue(at: float) -> Any:  # noqa: ANN401 - a select of Core
-    return (
-        select(receipt.c.message)
-        .where(IN_LINE, receipt.c.expires_at <= at)
-        .order_by(receipt.c.expires_at)
-        .limit(AT_ONCE)
-    )
-
-
 def any_overdue(conn: Connection, at: float) -> bool:
     """Whether `expire` has something to do."""
-    return conn.execute(_overdue(at).limit(1)).first() is not None
+    return _overdue(conn, at=at).first() is not None
 
 
 def expire(conn: Connection, at: float) -> int:
     """End requests whose time has passed and which no run holds; returns how many."""
-    return sum(expire_one(conn, each, at=at) for each in conn.execute(_overdue(at)).scalars().all())
+    return sum(expire_one(conn, each, at=at) for each in _overdue(conn, at=at).scalars())
 
 
 def expire_one(conn: Connection, message: str, *, at: float) -> bool:
