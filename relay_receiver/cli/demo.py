@@ -8,7 +8,7 @@ import click
 from relay_receiver.cli.acting import refuse_in_a_job
 from relay_receiver.cli.options import Command
 from relay_receiver.cli.output import ERROR, as_json, write_json
-from relay_receiver.jobs.text import visible
+from relay_receiver.jobs.text import printable
 from relay_receiver.wire.errors import RelayError
 
 
@@ -41,7 +41,7 @@ def demo(adapter: str, argv: str | None, keep: bool) -> None:  # noqa: FBT001 - 
 
 def _say(line: str) -> None:
     stream = sys.stderr if as_json() else sys.stdout
-    stream.write("\n".join(visible(each) for each in line.split("\n")) + "\n")
+    stream.write("\n".join(printable(each) for each in line.split("\n")) + "\n")
     stream.flush()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay_receiver.cli.options import short
-from relay_receiver.jobs.text import clean_name, visible
+from relay_receiver.jobs.text import clean_name, printable
 from relay_receiver.wire.message import seconds
 
 NARROW = 64
@@ -103,7 +103,7 @@ def _block(now: Mapping[str, Any], width: int, at: float, more: str) -> list[Lin
         lines.append(Line(text=f"  queue {queue} chain {chain} hub {hub}"))
         lines += [Line(text=f"  job {job}")] if now.get("job") else []
     for need in now.get("needsPerson") or ():
-        said = f"needs you: {str(need.get('what')).replace('_', ' ')}: {visible(str(need.get('next')))}"
+        said = f"needs you: {str(need.get('what')).replace('_', ' ')}: {printable(str(need.get('next')))}"
         # A line to type is never cut.
         lines += [Line(text=part, tone=YELLOW) for part in wrap(said, width)]
     return [*lines, *(Line(text=f"  {text}", tone=each) for text, each in _remarks(now, at))]
@@ -111,13 +111,13 @@ def _block(now: Mapping[str, Any], width: int, at: float, more: str) -> list[Lin
 
 def _remarks(now: Mapping[str, Any], at: float) -> Iterable[tuple[str, str]]:
     if now.get("detail"):
-        yield visible(str(now["detail"])), PLAIN
+        yield printable(str(now["detail"])), PLAIN
     if now.get("stalled"):
         yield "its agent is silent for long", YELLOW
     if active := _active(now, at):
         yield active, DIM
     if now.get("lastError") and now.get("lastError") != now.get("detail"):
-        yield f"last error: {visible(str(now['lastError']))}", RED
+        yield f"last error: {printable(str(now['lastError']))}", RED
 
 
 def _name(now: Mapping[str, Any]) -> str:
@@ -161,7 +161,7 @@ def _active(now: Mapping[str, Any], at: float) -> str | None:
     """The agent's last sign of life in the job in hand."""
     if not now.get("job") or not now.get("lastActivity"):
         return None
-    note = visible(str(now["lastNote"])) if now.get("lastNote") else ""
+    note = printable(str(now["lastNote"])) if now.get("lastNote") else ""
     return f"active {short(at - seconds(now['lastActivity']))} ago{': ' if note else ''}{note}"
 
 

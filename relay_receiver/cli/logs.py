@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-from relay_receiver.jobs.text import visible
+from relay_receiver.jobs.text import printable
 
 _BLOCK = 64 * 1024
 _PAUSE_SECONDS = 0.3
@@ -18,7 +18,7 @@ def tail(path: Path, count: int) -> list[str]:
 def follow(path: Path, count: int) -> None:
     """Print the last lines and go on as the log grows, also over its rotation; until interrupted."""
     lines, at, inode = _end(path, count)
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
     sys.stdout.flush()
     while True:
         size, now = _place(path)
@@ -30,7 +30,7 @@ def follow(path: Path, count: int) -> None:
                 data = file.read(size - at)
             whole = data[: data.rfind(b"\n") + 1]
             at += len(whole)
-            sys.stdout.write(visible(whole.decode("utf-8", "replace")))
+            sys.stdout.write(printable(whole.decode("utf-8", "replace")))
             sys.stdout.flush()
         time.sleep(_PAUSE_SECONDS)
 

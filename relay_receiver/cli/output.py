@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from relay_receiver.cli.options import JSON, TEXT, common
-from relay_receiver.jobs.text import visible
+from relay_receiver.jobs.text import printable
 from relay_receiver.wire.errors import RelayError
 
 DONE = 0
@@ -84,7 +84,7 @@ def line(text: str) -> str:
 
     So nothing that others wrote, a title or a message, looks like a line of ours, least of all like one to type.
     """
-    return visible(text).replace("\n", "\n    ")
+    return printable(text).replace("\n", "\n    ")
 
 
 def emit(value: object, text: str | Iterable[str] = (), *, then: str | None = None) -> None:

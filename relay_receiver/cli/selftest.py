@@ -8,7 +8,7 @@ import click
 from relay_receiver.cli.acting import refuse_in_a_job
 from relay_receiver.cli.options import Command
 from relay_receiver.cli.output import ERROR, as_json, write_json
-from relay_receiver.jobs.text import visible
+from relay_receiver.jobs.text import printable
 
 
 @click.command(cls=Command)
@@ -40,5 +40,5 @@ def selftest(trials: int, directory: Path | None) -> None:
 
 def _say(line: str) -> None:
     stream = sys.stderr if as_json() else sys.stdout
-    stream.write(visible(line) + "\n")
+    stream.write(printable(line) + "\n")
     stream.flush()

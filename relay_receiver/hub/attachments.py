@@ -15,12 +15,15 @@ from sqlalchemy import Connection, insert, select, update
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal, invalid, not_found
 from relay_receiver.hub.tables import attachment, message, message_attachment, upload
+from relay_receiver.jobs.text import clean_name
 from relay_receiver.wire.limits import ATTACHMENT_BYTES
 
 FOLDER = "attachments"
 MOST = 16
 """Attachments of one message."""
 ANY_TYPE = "application/octet-stream"
+NAME_CHARS = 200
+UNNAMED = "attachment"
 _ID = re.compile(r"[0-9a-f]{64}")
 _TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
 
@@ -35,6 +38,11 @@ class File:
     name: str
     type: str
     size: int
+
+
+def called(name: str | None) -> str:
+    """The name of a file as it is kept and shown."""
+    return clean_name(name or UNNAMED, most=NAME_CHARS)
 
 
 class Shelf:

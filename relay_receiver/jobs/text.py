@@ -29,8 +29,8 @@ def clean_name(name: str, *, most: int = 64) -> str:
     return " ".join(kept.split())[:most].rstrip() or "unnamed"
 
 
-def visible(text: str) -> str:
-    """The text with control and bidi characters made visible as `<U+XXXX>`, except newline and tab."""
+def printable(text: str) -> str:
+    """The text with control and bidi characters as `<U+XXXX>`, except newline and tab: for terminals and logs."""
     return "".join(
         f"<U+{ord(c):04X}>" if c not in "\n\t" and unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"} else c
         for c in clean(text)

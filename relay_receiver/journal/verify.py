@@ -1,12 +1,10 @@
 """Whether a journal is whole: read beside a running receiver, and never written to."""
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
-from relay_receiver.journal.errors import translate
+from relay_receiver.journal.snapshot import snapshot
 
 SHOWN = 20
 """Faults of one kind that are told, at the most."""
@@ -24,12 +22,8 @@ def verify(path: Path) -> list[str]:
     Raises:
         JournalError: it is not there, is no journal, or cannot be read now.
     """
-    try:
-        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            connection.execute("BEGIN")
-            return list(_faults(connection))
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
+    with snapshot(path) as connection:
+        return list(_faults(connection))
 
 
 def _faults(connection: sqlite3.Connection) -> Iterator[str]:

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from simulation.machine import History
 
-PARTS = 8
-"""So that all cores work."""
-HISTORIES = 630
+PARTS = 24
+"""So that all cores work, to the end of a run."""
+HISTORIES = 210
 STEPS = 12
 
 

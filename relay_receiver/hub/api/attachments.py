@@ -11,16 +11,12 @@ from relay_receiver.hub.answer import Json as Answer
 from relay_receiver.hub.api.given import Json, actor_of, store_of
 from relay_receiver.hub.attachments import Shelf
 from relay_receiver.hub.body import query_text
-from relay_receiver.jobs.text import clean_name
-
-UNNAMED = "attachment"
-NAME_CHARS = 200
 
 
 async def upload(request: Request) -> Response:
     """Keep the bytes of the body; `name` and the content type say what they are."""
     store, actor = store_of(request), actor_of(request)
-    channel, name = query_text(request, "channel"), query_text(request, "name", most=NAME_CHARS)
+    channel, name = query_text(request, "channel"), query_text(request, "name", most=attachments.NAME_CHARS)
     if channel is not None:
         channels.need(actor, channel)
     made, size = await Shelf(store.path.parent).keep(request.stream())
@@ -29,7 +25,7 @@ async def upload(request: Request) -> Response:
         actor,
         made=made,
         size=size,
-        name=clean_name(name or UNNAMED, most=NAME_CHARS),
+        name=attachments.called(name),
         type_=attachments.media_type(request.headers.get("content-type")),
         at=time.time(),
     )

@@ -8,14 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 from starlette.datastructures import UploadFile
 
-from relay_receiver.hub import attachments, ids, members, messages
+from relay_receiver.hub import attachments, members, messages
 from relay_receiver.hub.attachments import Shelf
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.body import choice, text
-from relay_receiver.hub.console.form import Form
+from relay_receiver.hub.console.form import Form, operation
 from relay_receiver.hub.errors import invalid
 from relay_receiver.hub.store import Store
-from relay_receiver.jobs.text import clean_name
 from relay_receiver.wire import limits
 from relay_receiver.wire.mentions import mentioned
 
@@ -25,8 +24,6 @@ KINDS = ("message", "request")
 EXPIRES = {"1h": 3600, "1d": 86_400, "7d": 7 * 86_400, "30d": 30 * 86_400}
 """How long a request may wait, in seconds, by what the form says."""
 USUAL = "7d"
-UNNAMED = "attachment"
-NAME_CHARS = 200
 CHUNK = 256 * 1024
 
 
@@ -49,7 +46,7 @@ class Draft:
 def blank(*, to: str | None = None, reply: str | None = None) -> Draft:
     """A form in which nothing is written yet."""
     kind = "request" if to else "message"
-    return Draft(content="", kind=kind, to=to, mentions=(), reply=reply, expires=USUAL, operation=_operation())
+    return Draft(content="", kind=kind, to=to, mentions=(), reply=reply, expires=USUAL, operation=operation())
 
 
 def read(form: Form) -> Draft:
@@ -81,19 +78,15 @@ def lenient(form: Form) -> Draft:
         mentions=tuple(form.all("mention")),
         reply=form.filled("reply"),
         expires=expires if expires in EXPIRES else USUAL,
-        operation=_operation(),
+        operation=operation(),
         attached=_attached(form),
     )
-
-
-def _operation() -> str:
-    return f"console:{ids.token()}"
 
 
 def _attached(form: Form) -> tuple[Json, ...]:
     """Files that an earlier try left at the hub: of each its id and, behind a space, its name."""
     found = [each.partition(" ") for each in form.all("attached")[: attachments.MOST]]
-    return tuple({"id": made, "name": clean_name(name, most=NAME_CHARS)} for made, _, name in found)
+    return tuple({"id": made, "name": attachments.called(name)} for made, _, name in found)
 
 
 async def keep(store: Store, actor: Actor, files: Sequence[UploadFile]) -> tuple[Json, ...]:
@@ -106,7 +99,7 @@ async def keep(store: Store, actor: Actor, files: Sequence[UploadFile]) -> tuple
     for file in files:
         made, size = await Shelf(store.path.parent).keep(_chunks(file))
         said = {
-            "name": clean_name(file.filename or UNNAMED, most=NAME_CHARS),
+            "name": attachments.called(file.filename),
             "type_": attachments.media_type(file.content_type),
         }
         kept.append(await store.write(attachments.record, actor, made=made, size=size, at=time.time(), **said))

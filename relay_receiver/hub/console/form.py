@@ -7,6 +7,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from relay_receiver.hub import ids
 from relay_receiver.hub.attachments import MOST
 from relay_receiver.hub.body import check_storable
 from relay_receiver.hub.console import csrf
@@ -36,6 +37,11 @@ class Form(dict[str, str]):
     def filled(self, name: str) -> str | None:
         """A field, or None where it is missing or left empty."""
         return self.get(name, "").strip() or None
+
+
+def operation() -> str:
+    """An operation id, for a form that names none."""
+    return f"console:{ids.token()}"
 
 
 async def form(request: Request) -> Form:

@@ -140,7 +140,10 @@ def reply_to(conn: Connection, person: Actor, wanted: str) -> Reply | None:
 
 
 def _excerpt(wanted: str, author: str, content: str) -> Reply:
+    return Reply(id=wanted, author=clean_name(author), text=excerpt(content))
+
+
+def excerpt(content: str) -> str:
+    """How a text begins, on one line."""
     text = " ".join(content[: EXCERPT * 2].split())
-    return Reply(
-        id=wanted, author=clean_name(author), text=text if len(text) <= EXCERPT else text[:EXCERPT].rstrip() + "…"
-    )
+    return text if len(text) <= EXCERPT else text[:EXCERPT].rstrip() + "…"

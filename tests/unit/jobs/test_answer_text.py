@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from relay_receiver.jobs.text import QUIET_WORD, clean, clean_name, is_quiet, visible
+from relay_receiver.jobs.text import QUIET_WORD, clean, clean_name, is_quiet, printable
 
 LONG = 1_000_000
 
@@ -52,4 +52,4 @@ def test_names_are_one_line_without_control_and_bidi_characters() -> None:
 
 
 def test_what_is_hidden_is_made_visible() -> None:
-    assert visible("rm \u202e-rf\x07\nnext\tline\x00") == "rm <U+202E>-rf<U+0007>\nnext\tline\ufffd"
+    assert printable("rm \u202e-rf\x07\nnext\tline\x00") == "rm <U+202E>-rf<U+0007>\nnext\tline\ufffd"

@@ -45,7 +45,11 @@ class View:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the members: whoever is mentioned is marked."""
-        return tuple(sorted({clean_name(each["name"]) for each in self.members}))
+        return _names(self.members)
+
+
+def _names(listed: list[Json]) -> tuple[str, ...]:
+    return tuple(sorted({clean_name(each["name"]) for each in listed}))
 
 
 def takes_files(path: str) -> bool:
@@ -122,9 +126,8 @@ def _newer(conn: Connection, store: Store, who: Actor, channel: str, *, after: i
     found = message_views.history(conn, who.workspace, channel, after=after, before=None, limit=STATE_MESSAGES)
     last = message_views.history(conn, who.workspace, channel, after=None, before=after + 1, limit=1)["messages"]
     before = last[0] if last else None
-    names = tuple(sorted({clean_name(each["name"]) for each in members.list_members(conn, channel)}))
     made = timeline.shown(conn, store, who, found["messages"], at=time.time(), before=before)
-    return {"messages": made, "names": names, "channel": channel}
+    return {"messages": made, "names": _names(members.list_members(conn, channel)), "channel": channel}
 
 
 async def receipts(request: Request) -> Response:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from relay_receiver.hub import channels, members, message_views
 from relay_receiver.hub.api.given import Json, name, store_of
 from relay_receiver.hub.auth import Actor
-from relay_receiver.hub.console import needs
+from relay_receiver.hub.console import needs, timeline
 from relay_receiver.hub.console.form import form
 from relay_receiver.hub.console.go import go
 from relay_receiver.hub.console.render import render
@@ -21,7 +21,6 @@ from relay_receiver.hub.store import Store
 
 FIRST = 5
 """Things that need the person that stand here; all of them are under Needs you."""
-EXCERPT = 160
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +36,7 @@ class Card:
     @property
     def text(self) -> str:
         """What was said last, on one line."""
-        return " ".join(self.latest["content"][: 2 * EXCERPT].split())[:EXCERPT] if self.latest else ""
+        return timeline.excerpt(self.latest["content"]) if self.latest else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,9 +32,7 @@ async def post(request: Request) -> Response:
         sent = replace(compose.read(given), attached=draft.attached)
         stored = await store.write(compose.post, who, channel, sent, at=time.time())
     except Refusal as refusal:
-        if refusal.status >= 500 or refusal.status in {401, 429}:
-            raise
-        return await page.shown(request, draft, sentence=refusal.sentence, status=refusal.status)
+        return await _again(request, draft, refusal)
     return go(f"/channels/{channel}#m-{stored['id']}", said="sent")
 
 
@@ -48,10 +46,15 @@ async def woken(request: Request) -> Response:
         sent = replace(compose.read(given), attached=draft.attached)
         found = await store.read(_woken, store, who, channel, sent)
     except Refusal as refusal:
-        if refusal.status >= 500 or refusal.status in {401, 429}:
-            raise
-        return await page.shown(request, draft, sentence=refusal.sentence, status=refusal.status)
+        return await _again(request, draft, refusal)
     return await page.shown(request, draft, woken=found)
+
+
+async def _again(request: Request, draft: Draft, refusal: Refusal) -> Response:
+    """The form as it was, with why it was not taken; what the page cannot help goes on as an error."""
+    if refusal.status >= 500 or refusal.status in {401, 429}:
+        raise refusal
+    return await page.shown(request, draft, sentence=refusal.sentence, status=refusal.status)
 
 
 def _woken(conn: Connection, store: Store, who: Actor, channel: str, draft: Draft) -> list[Json]:

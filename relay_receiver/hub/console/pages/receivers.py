@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from relay_receiver.hub import controls, ids
+from relay_receiver.hub import controls
 from relay_receiver.hub.api.controls import wish
 from relay_receiver.hub.api.given import store_of
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.console import needs, reported
-from relay_receiver.hub.console.form import Form, form
+from relay_receiver.hub.console.form import Form, form, operation
 from relay_receiver.hub.console.go import go, local
 from relay_receiver.hub.console.render import render
 from relay_receiver.hub.console.reported import Receiver
@@ -73,7 +73,7 @@ def _body(request: Request, given: Form) -> Json:
         "agent": request.path_params["agent"],
         "action": given.get("action"),
         "arguments": {name: value for name, value in arguments.items() if value is not None},
-        "operationId": given.filled("operation") or f"console:{ids.token()}",
+        "operationId": given.filled("operation") or operation(),
     }
 
 
