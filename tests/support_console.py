@@ -1,5 +1,6 @@
 """A browser without a window: cookies and forms of the console of a real hub, as a person's browser sends them."""
 
+import html
 import re
 import secrets
 import time
@@ -69,3 +70,8 @@ def link(hub: LiveHub, person: Member, *, at: float | None = None) -> str:
 def operation() -> str:
     """A fresh operation id, as each form has one."""
     return secrets.token_hex(8)
+
+
+def shown(page: str) -> str:
+    """What a page says, without its markup."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page))

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +11,6 @@ from support_hub import LiveHub, Member, good
 
 from relay_receiver.cli import mcp, mcp_reads
 from relay_receiver.cli.acting import Actor
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
-    yield live
-    live.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
 
 
 @pytest.fixture

@@ -1,47 +1,13 @@
 """What people decide in the console: answers to requests, and decisions about receivers."""
 
-import html
-import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_console import Browser, operation
+from support_console import Browser, operation, shown
 from support_hub import LiveHub, Member
 
 from relay_receiver.wire.message import iso
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    made = LiveHub(tmp_path / "hub").start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
-
-
-@pytest.fixture
-def bob(hub: LiveHub, owner: Member, lab: str) -> Member:
-    return hub.agent(owner, lab, "bob")
-
-
-@pytest.fixture
-def browser(hub: LiveHub, owner: Member, lab: str) -> Iterator[Browser]:
-    assert lab
-    with Browser(hub) as made:
-        yield made.sign_in(owner)
-
 
 COMMAND = {"kind": "command", "command": "rm -rf build\u202e", "cwd": "/srv/<b>app</b>", "agentSays": "<i>please</i>"}
 
@@ -67,11 +33,6 @@ def report(**more: Any) -> dict[str, Any]:
 def lease(who: Member, channel: str, state: str, **more: Any) -> None:
     body = {"channel": channel, "holderId": f"h-{who.id}", "sessionId": None, "runtime": "x", "state": state}
     who.post("/receiver", {**body, "report": report(**more)})
-
-
-def shown(page: str) -> str:
-    """What a page says, without its markup."""
-    return html.unescape(re.sub(r"<[^>]+>", "", page))
 
 
 # Requests.

@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from support_console import Browser
@@ -48,13 +47,6 @@ def fixed(page: str) -> list[str]:
     reader = _Fixed()
     reader.feed(page)
     return reader.said
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    made = LiveHub(tmp_path / "data").start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

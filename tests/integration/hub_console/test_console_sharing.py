@@ -1,11 +1,10 @@
 """Documents, tasks, members and search in the console."""
 
-import html
 import re
 from collections.abc import Iterator
 
 import pytest
-from support_console import Browser, operation
+from support_console import Browser, operation, shown
 from support_hub import LiveHub, Member
 
 SCRIPT = "<script>alert(1)</script>"
@@ -26,17 +25,6 @@ def owner(hub: LiveHub) -> Member:
 @pytest.fixture
 def lab(hub: LiveHub, owner: Member) -> str:
     return hub.channel(owner, f"lab {operation()}")
-
-
-@pytest.fixture
-def browser(hub: LiveHub, owner: Member, lab: str) -> Iterator[Browser]:
-    assert lab
-    with Browser(hub) as made:
-        yield made.sign_in(owner)
-
-
-def shown(page: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", "", page))
 
 
 def made_doc(browser: Browser, lab: str, content: str = "first") -> str:

@@ -27,16 +27,6 @@ def hub(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveHub]:
         live.stop()
 
 
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
-
-
 def closed(talk: Talk) -> int:
     """Read to the end; the close code."""
     return talk.rest()[1]

@@ -1,7 +1,6 @@
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,6 @@ from support_time import WITHIN
 
 from relay_receiver.hub import channels, events, updates
 from relay_receiver.hub.store import Store
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
-    try:
-        yield live
-    finally:
-        live.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
 
 
 def later(call: Any) -> list[Any]:

@@ -1,36 +1,11 @@
 """Decisions about receivers over HTTP: who may make them, tell of them and see them."""
 
 import secrets
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from support_hub import LiveHub, Member
 
 PAUSED = {"chain": {"count": 3, "limit": 3, "paused": True, "pause": "p1"}, "wake": "all"}
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    running = LiveHub(tmp_path / "hub").start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner, "lab")
-
-
-@pytest.fixture
-def bob(hub: LiveHub, owner: Member, lab: str) -> Member:
-    return hub.agent(owner, lab, "bob")
 
 
 def _take(bob: Member, lab: str, **more: Any) -> Any:

@@ -1,33 +1,9 @@
 """`POST /messages` with `dryRun`: whom it would wake, over HTTP, for people, agents and jobs; nothing is stored."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support_hub import LiveHub, Member, good
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
-    yield live
-    live.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
-
-
-@pytest.fixture
-def bob(hub: LiveHub, owner: Member, lab: str) -> Member:
-    return hub.agent(owner, lab, "bob")
 
 
 def take(who: Member, lab: str, **more: Any) -> Any:

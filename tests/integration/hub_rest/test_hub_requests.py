@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,28 +19,6 @@ from relay_receiver.wire.action import action_hash
 ACTION = {"type": "command", "command": ["make", "release"], "cwd": "/srv/app"}
 ACCEPT = {"answer": {"decision": "accept"}, "actionHash": action_hash(ACTION)}
 TYPES = "request.created,request.updated"
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
-    yield live
-    live.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
-
-
-@pytest.fixture
-def bob(hub: LiveHub, owner: Member, lab: str) -> Member:
-    return hub.agent(owner, lab, "bob")
 
 
 @pytest.fixture

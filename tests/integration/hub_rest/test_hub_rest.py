@@ -7,9 +7,7 @@ import secrets
 import socket
 import stat
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,28 +15,6 @@ import pytest
 from support_hub import LiveHub, Member, good
 
 from relay_receiver.hub import housekeeping
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LiveHub]:
-    live = LiveHub(tmp_path / "hub").start()
-    yield live
-    live.stop()
-
-
-@pytest.fixture
-def owner(hub: LiveHub) -> Member:
-    return hub.owner()
-
-
-@pytest.fixture
-def lab(hub: LiveHub, owner: Member) -> str:
-    return hub.channel(owner)
-
-
-@pytest.fixture
-def bob(hub: LiveHub, owner: Member, lab: str) -> Member:
-    return hub.agent(owner, lab, "bob")
 
 
 def _post(by: Member, channel: str, content: str = "hello", **more: Any) -> Any:

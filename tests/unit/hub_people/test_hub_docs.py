@@ -1,22 +1,14 @@
 """Documents at the hub's store: revisions, conflicts, and who may see and change them."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_hubstore import Desk, Json, desk
+from support_hubstore import Desk, Json
 
 from relay_receiver.hub import channels, docs
 from relay_receiver.hub.auth import Actor
 from relay_receiver.hub.errors import Refusal
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _make(hub: Desk, by: str = "owner", **more: Any) -> Json:

@@ -3,22 +3,14 @@
 import asyncio
 import random
 import string
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import text
-from support_hubstore import Desk, Json, desk
+from support_hubstore import Desk, Json
 
 from relay_receiver.hub import asks, channels, docs, enrolment, housekeeping, search, search_index, tasks
 from relay_receiver.hub.errors import Refusal
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _look(hub: Desk, query: str, by: str = "owner", channel: str | None = None, **more: Any) -> Json:

@@ -1,12 +1,10 @@
 """What waits for a reader that has stopped reading is bounded in bytes, and nothing is lost by it."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_hubstore import Desk, desk
+from support_hubstore import Desk
 
 from relay_receiver.hub import events, message_views, position
 from relay_receiver.hub.feed import Feed
@@ -15,12 +13,6 @@ from relay_receiver.wire.cursor import Cursor
 from relay_receiver.wire.limits import CONTENT_BYTES
 
 LONG = "x" * CONTENT_BYTES
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _event(number: int, text: str) -> Published:

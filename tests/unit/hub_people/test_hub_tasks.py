@@ -1,20 +1,12 @@
 """Task lists at the hub's store."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_hubstore import Desk, Json, desk
+from support_hubstore import Desk, Json
 
 from relay_receiver.hub import channels, docs, tasks
 from relay_receiver.hub.errors import Refusal
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _make(hub: Desk, by: str = "owner", **more: Any) -> Json:

@@ -1,21 +1,13 @@
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_hubstore import Desk, desk
+from support_hubstore import Desk
 
 from relay_receiver.hub import channels, enrolment, members, runs
 from relay_receiver.hub.auth import Credentials, digest
 from relay_receiver.hub.errors import Refusal
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _code(hub: Desk, *, channel: str | None = None, person: bool = False) -> str:

@@ -1,18 +1,10 @@
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support_hubstore import Desk, desk
+from support_hubstore import Desk
 
 from relay_receiver.hub import channels, message_views, messages, receipts
 from relay_receiver.hub.errors import Refusal
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def _refused(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:

@@ -1,13 +1,11 @@
 """What a running hub asks its database is found by an index, however much is stored."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event
-from support_hubstore import Desk, desk
+from support_hubstore import Desk
 
 from relay_receiver.hub import (
     asks,
@@ -35,12 +33,6 @@ SMALL = frozenset({"workspace"})
 """Tables that may be read whole."""
 BY_WORDS = "SCAN search VIRTUAL TABLE INDEX"
 """How the plan calls a look into the index of words."""
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

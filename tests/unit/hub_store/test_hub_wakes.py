@@ -1,22 +1,14 @@
 """Whom a message would wake: asked before it is sent, with what is in the way."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from support_hubstore import Desk, desk
+from support_hubstore import Desk
 
 from relay_receiver.hub import messages, wakes
 from relay_receiver.hub.errors import Refusal
 from relay_receiver.hub.tables import event
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as made:
-        yield made
 
 
 def rehearse(hub: Desk, by: str, content: str = "hello", **more: Any) -> list[dict[str, Any]]:
