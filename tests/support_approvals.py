@@ -1,32 +1,11 @@
 """A world with an agent that is the real Codex, and people who answer what it asks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import pytest
-from support_codex import CONFIG, codex_binary
-from support_world import World, until, world
+from support_world import World, until
 
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
-from relay_receiver.testing.model import ModelEndpoint
-
-
-@contextmanager
-def codex_world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **wishes: Any
-) -> Iterator[tuple[World, ModelEndpoint, Target]]:
-    """A hub, and one agent that is a Codex and works in a directory of its own."""
-    home = tmp_path / "codex-home"
-    home.mkdir()
-    monkeypatch.setenv("CODEX_HOME", str(home))
-    monkeypatch.setenv("MOCK_KEY", "x")
-    with ModelEndpoint() as model, world(tmp_path) as w:
-        (home / "config.toml").write_text(CONFIG.format(url=model.url))
-        ada = w.agent("ada", adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",), tools=False, **wishes)
-        yield w, model, ada
 
 
 def requests(w: World, state: str = "open") -> list[dict[str, Any]]:

@@ -12,13 +12,16 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
+import support_world
 from support_time import WITHIN
 
 from relay_receiver.adapters.base import AdapterEvent, Binding, Finished, Work
 from relay_receiver.adapters.codex import CodexAdapter
 from relay_receiver.processes.kept import Kept
 from relay_receiver.processes.launch import Launcher
+from relay_receiver.receiver.target import Target
 from relay_receiver.testing.model import ModelEndpoint
 
 INSTALL = "pip install openai-codex-cli-bin==0.163.0"
@@ -52,6 +55,29 @@ def codex_binary() -> str:
     except ImportError as error:
         raise RuntimeError(f"these tests run the real Codex: {INSTALL}") from error
     return str(codex_cli_bin.bundled_codex_path())
+
+
+@contextmanager
+def codex_home(folder: Path) -> Iterator[ModelEndpoint]:
+    """The Codex of this process's environment is one whose model the tests serve."""
+    home = folder / "codex-home"
+    home.mkdir(parents=True)
+    variables = {"CODEX_HOME": str(home), "MOCK_KEY": "x"}
+    with ModelEndpoint() as model, mock.patch.dict(os.environ, variables):
+        (home / "config.toml").write_text(CONFIG.format(url=model.url))
+        yield model
+
+
+def codex_wishes(**more: Any) -> dict[str, Any]:
+    """What is configured of a receiver whose agent is the Codex of a `codex_home`."""
+    return {"adapter": "codex", "argv": (codex_binary(),), "env": ("MOCK_KEY",), **more}
+
+
+@contextmanager
+def codex_world(folder: Path, **wishes: Any) -> Iterator[tuple[support_world.World, ModelEndpoint, Target]]:
+    """A hub, and one agent that is a Codex and works in a directory of its own."""
+    with codex_home(folder) as model, support_world.world(folder) as made:
+        yield made, model, made.agent("ada", **codex_wishes(**wishes))
 
 
 class World:

@@ -1,13 +1,12 @@
 """Crash worlds: the package's own, and one with the real Codex."""
 
 import contextlib
-import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from support_codex import CONFIG, codex_binary
+from support_codex import codex_home, codex_wishes
 
 from relay_receiver.testing.model import ModelEndpoint
 from relay_receiver.testing.trial_faults import Faults
@@ -22,7 +21,7 @@ class CodexCrashWorld(CrashWorld):
 
     def __init__(self, place: Place, faults: Faults, model: ModelEndpoint) -> None:
         self.model = model
-        super().__init__(place, faults, adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",))
+        super().__init__(place, faults, **codex_wishes())
 
     def quick(self) -> str:
         return f"model: say t{uuid.uuid4().hex}"
@@ -41,19 +40,9 @@ class CodexCrashWorld(CrashWorld):
 @contextlib.contextmanager
 def codex_crash_world(folder: Path) -> Iterator[CodexCrashWorld]:
     """A hub, a Codex and a person."""
-    home = folder / "codex-home"
-    home.mkdir(parents=True)
-    variables = {"CODEX_HOME": str(home), "MOCK_KEY": "x"}
-    os.environ.update(variables)
-    try:
-        with ModelEndpoint() as model:
-            (home / "config.toml").write_text(CONFIG.format(url=model.url))
-            with faulty(folder, Place) as (where, faults):
-                made = CodexCrashWorld(where, faults, model)
-                try:
-                    yield made
-                finally:
-                    made.close()
-    finally:
-        for name in variables:
-            del os.environ[name]
+    with codex_home(folder) as model, faulty(folder, Place) as (where, faults):
+        made = CodexCrashWorld(where, faults, model)
+        try:
+            yield made
+        finally:
+            made.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_approvals import asked, codex_world, job_state, requests, respond, state_of, until_state
+from support_approvals import asked, job_state, requests, respond, state_of, until_state
+from support_codex import codex_world
 from support_world import World, until
 
 from relay_receiver.client import enrol, profiles
@@ -21,11 +22,9 @@ from relay_receiver.wire.action import action_hash
 
 
 @pytest.mark.parametrize("decision", ["accept", "decline"])
-def test_a_command_runs_outside_the_sandbox_once_a_person_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: str
-) -> None:
+def test_a_command_runs_outside_the_sandbox_once_a_person_says_so(tmp_path: Path, decision: str) -> None:
     outside = tmp_path / "outside"
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, f"model: escalate touch {outside}")
         [request] = asked(w)
@@ -53,9 +52,9 @@ def test_a_command_runs_outside_the_sandbox_once_a_person_says_so(
         assert decided["decidedBy"].endswith(f"({profiles.load('owner').agent})")
 
 
-def test_two_requests_at_once_are_decided_each_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_requests_at_once_are_decided_each_for_itself(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, f"model: escalates touch {one};;touch {two}")
         found = {each["action"]["command"].split()[-1].strip("'"): each for each in asked(w, 2)}
@@ -68,14 +67,12 @@ def test_two_requests_at_once_are_decided_each_for_itself(tmp_path: Path, monkey
         assert (one.exists(), two.exists()) == (False, True)
 
 
-def test_a_patch_outside_the_directory_is_decided_by_all_of_its_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_patch_outside_the_directory_is_decided_by_all_of_its_lines(tmp_path: Path) -> None:
     # The sandbox may write below /tmp, where the tests are: somewhere else is outside.
     outside = Path("/var/tmp") / f"relay-{tmp_path.parent.name}-{tmp_path.name}"
     line = "x" * 30_000
     try:
-        with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+        with codex_world(tmp_path, tools=False) as (w, _, ada):
             verbs.start(ada)
             sent = w.ask(ada, f"model: patch {outside} {line}")
             [request] = asked(w)
@@ -89,8 +86,8 @@ def test_a_patch_outside_the_directory_is_decided_by_all_of_its_lines(
         outside.unlink(missing_ok=True)
 
 
-def test_nobody_answers_in_time_and_that_declines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch, approval_time=6.0) as (w, _, ada):
+def test_nobody_answers_in_time_and_that_declines(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False, approval_time=6.0) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: escalate touch outside-ran")
         w.until_stage(sent["id"], "answered")
@@ -106,8 +103,8 @@ def test_nobody_answers_in_time_and_that_declines(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("who", ["receiver", "requester"])
-def test_a_cancel_while_it_waits_closes_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_a_cancel_while_it_waits_closes_the_request(tmp_path: Path, who: str) -> None:
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: escalate touch outside-ran")
         [request] = asked(w)
@@ -125,10 +122,8 @@ def test_a_cancel_while_it_waits_closes_the_request(tmp_path: Path, monkeypatch:
         assert not (w.project / "outside-ran").exists()
 
 
-def test_an_agent_that_dies_while_it_waits_takes_its_request_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_an_agent_that_dies_while_it_waits_takes_its_request_along(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: escalate touch outside-ran")
         [request] = asked(w)
@@ -146,8 +141,8 @@ def test_an_agent_that_dies_while_it_waits_takes_its_request_along(
         assert not (w.project / "outside-ran").exists()
 
 
-def test_only_who_may_approve_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_only_who_may_approve_is_heard(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         owner = profiles.load("owner")
         verbs.configure(
             profiles.load(ada.profile), channel=w.channel, channel_name="lab", approvers=(owner.agent_name,)
@@ -166,8 +161,8 @@ def test_only_who_may_approve_is_heard(tmp_path: Path, monkeypatch: pytest.Monke
         assert (w.project / "outside-ran").exists()
 
 
-def test_a_receiver_that_asks_nobody_declines_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch, approvals="decline") as (w, _, ada):
+def test_a_receiver_that_asks_nobody_declines_at_once(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False, approvals="decline") as (w, _, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: escalate touch outside-ran")
         w.until_stage(sent["id"], "answered")
@@ -175,11 +170,9 @@ def test_a_receiver_that_asks_nobody_declines_at_once(tmp_path: Path, monkeypatc
         assert requests(w, "all") == []
 
 
-def test_an_answer_that_comes_while_no_receiver_runs_reaches_the_same_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_comes_while_no_receiver_runs_reaches_the_same_call(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    with codex_world(tmp_path, monkeypatch) as (w, model, ada):
+    with codex_world(tmp_path, tools=False) as (w, model, ada):
         verbs.start(ada)
         sent = w.ask(ada, f"model: escalate echo once >> {ran}")
         [request] = asked(w)
@@ -194,8 +187,8 @@ def test_an_answer_that_comes_while_no_receiver_runs_reaches_the_same_call(
         assert sum(each["verb"] == "escalate" and not each["outputs"] for each in model.requests) == 1
 
 
-def test_a_hub_that_is_away_is_asked_once_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, model, ada):
+def test_a_hub_that_is_away_is_asked_once_it_is_back(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False) as (w, model, ada):
         verbs.start(ada)
         sent = w.ask(ada, "model: hold gate escalate touch outside-ran")
         assert model.wait_for(lambda seen: any(each["verb"] == "hold" for each in seen))
@@ -234,7 +227,7 @@ def test_killed_at_each_point_of_the_way_it_goes_on_with_the_same_question(
     """The command runs exactly once, and the person is asked exactly once."""
     ran = tmp_path / "ran"
     faults = Faults(tmp_path / "faults")
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         monkeypatch.setenv(keeper_faults.VARIABLE, str(faults.folder))
         verbs.start(ada)
         before = len(faults.hits())

@@ -2,37 +2,18 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support_codex import CONFIG, codex_binary
-from support_world import World, until, world
+from support_codex import codex_world
+from support_world import until
 
 from relay_receiver.receiver import verbs
-from relay_receiver.receiver.target import Target
-from relay_receiver.testing.model import ModelEndpoint
 
 
-@contextmanager
-def codex_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, ModelEndpoint, Target]]:
-    """A world with one agent that is a Codex."""
-    home = tmp_path / "codex-home"
-    home.mkdir()
-    monkeypatch.setenv("CODEX_HOME", str(home))
-    monkeypatch.setenv("MOCK_KEY", "x")
-    with ModelEndpoint() as model, world(tmp_path) as w:
-        (home / "config.toml").write_text(CONFIG.format(url=model.url))
-        ada = w.agent("ada", adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",))
-        yield w, model, ada
-
-
-def test_two_requests_in_a_row_and_a_stop_between_stay_in_one_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_two_requests_in_a_row_and_a_stop_between_stay_in_one_thread(tmp_path: Path) -> None:
+    with codex_world(tmp_path) as (w, _, ada):
         verbs.start(ada)
         first = w.ask(ada, "model: say one")
         w.until_stage(first["id"], "answered")
@@ -48,10 +29,8 @@ def test_two_requests_in_a_row_and_a_stop_between_stay_in_one_thread(
         assert verbs.status(ada)["sessionId"] == thread
 
 
-def test_killed_in_the_middle_of_a_turn_it_comes_back_to_the_same_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, model, ada):
+def test_killed_in_the_middle_of_a_turn_it_comes_back_to_the_same_turn(tmp_path: Path) -> None:
+    with codex_world(tmp_path) as (w, model, ada):
         verbs.start(ada)
         asked = w.ask(ada, "model: hold gate say held answer")
         assert model.wait_for(lambda seen: any(request["verb"] == "hold" for request in seen))
@@ -64,10 +43,8 @@ def test_killed_in_the_middle_of_a_turn_it_comes_back_to_the_same_turn(
         assert sum(request["verb"] == "hold" for request in model.requests) == 1
 
 
-def test_a_codex_job_gives_work_to_another_agent_and_uses_its_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_a_codex_job_gives_work_to_another_agent_and_uses_its_answer(tmp_path: Path) -> None:
+    with codex_world(tmp_path) as (w, _, ada):
         bob = w.agent("bob")
         verbs.start(ada)
         verbs.start(bob)
@@ -80,10 +57,8 @@ def test_a_codex_job_gives_work_to_another_agent_and_uses_its_answer(
         assert passed["chain"] == {"root": asked["id"], "hop": 1}
 
 
-def test_failures_of_a_turn_are_told_and_a_usage_limit_is_the_reason_for_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_failures_of_a_turn_are_told_and_a_usage_limit_is_the_reason_for_waiting(tmp_path: Path) -> None:
+    with codex_world(tmp_path) as (w, _, ada):
         verbs.start(ada)
         for text in ("cut", "fail context_length_exceeded", "status 400"):
             asked = w.ask(ada, f"model: {text}")
@@ -105,8 +80,8 @@ def test_failures_of_a_turn_are_told_and_a_usage_limit_is_the_reason_for_waiting
         assert (shown()["detail"], shown()["nextTry"]) == (told["why"], told["nextTry"])
 
 
-def test_a_large_answer_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
+    with codex_world(tmp_path) as (w, _, ada):
         verbs.start(ada)
         asked = w.ask(ada, "model: big 3000000")
         w.until_stage(asked["id"], "answered")
@@ -116,10 +91,8 @@ def test_a_large_answer_arrives_whole(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("verb", ["accept", "abandon", "retry"])
-def test_the_app_server_killed_in_the_middle_is_unknown_and_settled_by_a_person(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
-) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, model, ada):
+def test_the_app_server_killed_in_the_middle_is_unknown_and_settled_by_a_person(tmp_path: Path, verb: str) -> None:
+    with codex_world(tmp_path) as (w, model, ada):
         verbs.start(ada)
         asked = w.ask(ada, "model: hold gate say held answer")
         assert model.wait_for(lambda seen: any(request["verb"] == "hold" for request in seen))

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from support_approvals import asked, codex_world, respond
+from support_approvals import asked, respond
+from support_codex import codex_world
 from support_time import WITHIN
 from support_world import World, until
 
@@ -27,8 +27,8 @@ def status() -> tuple[int, dict[str, Any]]:
     return done.returncode, found
 
 
-def test_an_approval_is_seen_by_all_whom_it_concerns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with codex_world(tmp_path, monkeypatch) as (w, _, ada):
+def test_an_approval_is_seen_by_all_whom_it_concerns(tmp_path: Path) -> None:
+    with codex_world(tmp_path, tools=False) as (w, _, ada):
         verbs.start(ada)
         sent, behind = w.ask(ada, f"model: escalate touch {tmp_path / 'outside'}"), w.ask(ada, "model: say after")
         [request] = asked(w)

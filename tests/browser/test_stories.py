@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from support_browser import PHONE, BrowserWorld, aside, browser_world
-from support_codex import CONFIG, codex_binary
+from support_codex import codex_home, codex_wishes
 from support_time import WITHIN
 from support_world import until
 
@@ -17,7 +17,6 @@ from relay_receiver.client import profiles
 from relay_receiver.processes.tree import children
 from relay_receiver.receiver import verbs
 from relay_receiver.receiver.target import Target
-from relay_receiver.testing.model import ModelEndpoint
 
 
 @pytest.fixture(autouse=True)
@@ -66,24 +65,17 @@ def test_a_request_with_a_mention_is_sent_and_its_receipt_moves_by_itself(place:
 
 
 @contextmanager
-def codex(place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
+def codex(place: BrowserWorld, folder: Path) -> Iterator[Target]:
     """An agent that is a Codex, at work."""
-    home = tmp_path / "codex-home"
-    home.mkdir()
-    monkeypatch.setenv("CODEX_HOME", str(home))
-    monkeypatch.setenv("MOCK_KEY", "x")
-    with ModelEndpoint() as model:
-        (home / "config.toml").write_text(CONFIG.format(url=model.url))
-        ada = aside(lambda: place.agent("ada", adapter="codex", argv=(codex_binary(),), env=("MOCK_KEY",)))
+    with codex_home(folder):
+        ada = aside(lambda: place.agent("ada", **codex_wishes()))
         verbs.start(ada)
         yield ada
 
 
-def test_a_codex_command_is_approved_on_a_phone_and_another_declined(
-    place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_codex_command_is_approved_on_a_phone_and_another_declined(place: BrowserWorld, tmp_path: Path) -> None:
     made, never = tmp_path / "made", tmp_path / "never"
-    with codex(place, tmp_path, monkeypatch) as ada:
+    with codex(place, tmp_path) as ada:
         page = place.sign_in(viewport=PHONE, has_touch=True, is_mobile=True)
         first = place.ask(ada, f"model: escalate touch {made}")
         page.goto("/needs")
@@ -102,11 +94,9 @@ def test_a_codex_command_is_approved_on_a_phone_and_another_declined(
         assert not never.exists()
 
 
-def test_of_two_browsers_the_first_decides_and_the_other_is_told(
-    place: BrowserWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_browsers_the_first_decides_and_the_other_is_told(place: BrowserWorld, tmp_path: Path) -> None:
     made = tmp_path / "made"
-    with codex(place, tmp_path, monkeypatch) as ada:
+    with codex(place, tmp_path) as ada:
         mine, watching = place.sign_in(), place.sign_in()
         # Without a script a page stays as it was loaded: its button can be pressed too late.
         late = place.sign_in(java_script_enabled=False)
