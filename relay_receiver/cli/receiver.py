@@ -12,6 +12,7 @@ import click
 from relay_receiver.cli import told
 from relay_receiver.cli.acting import choose, look, profile
 from relay_receiver.cli.logs import follow, tail
+from relay_receiver.cli.looks import for_receiver
 from relay_receiver.cli.options import DURATION, Group, channel_option
 from relay_receiver.cli.output import emit, table, write_json
 from relay_receiver.cli.selftest import selftest
@@ -247,7 +248,9 @@ def list_command() -> None:
         (r.get("profile"), r.get("channelName"), r.get("adapter"), r.get("state"), r.get("pid"))
         for r in answer["receivers"]
     ]
-    emit(answer, table(rows, empty="No receiver is configured here."), then="relay receiver status")
+    first = next(iter(answer["receivers"]), None)
+    then = for_receiver("relay receiver status", first) if first else "relay receiver start"
+    emit(answer, table(rows, empty="No receiver is configured here."), then=then)
 
 
 @receiver.command()
@@ -333,7 +336,7 @@ def settle(channel: str | None, job: str, verb: str | None, text: str | None, re
             hint="Use --accept [--text TEXT], --abandon --reason TEXT, or --retry.",
         )
     answer = verbs.settle(target(profile(), channel), job, verb, text=text, reason=reason)
-    emit(answer, told.job(answer), then=f"relay receiver job {job}")
+    emit(answer, [told.settled(answer, verb), *told.job(answer)], then=f"relay receiver job {job}")
 
 
 @receiver.group(cls=Group)
@@ -365,7 +368,10 @@ def enable(channel: str | None) -> None:
 def disable(channel: str | None) -> None:
     """Stop it, and start it no more at boot."""
     answer = service.disable(target(profile(), channel))
-    emit(answer, f"The service {answer['service']} is {answer['state']}.", then="relay receiver start")
+    if answer["was"] == "disabled":
+        emit(answer, "No service was enabled for this receiver; nothing changed.", then="relay receiver status")
+        return
+    emit(answer, f"The service {answer['service']} is disabled, and its receiver stopped.", then="relay receiver start")
 
 
 @receiver.command()

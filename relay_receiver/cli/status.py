@@ -85,6 +85,8 @@ def _first_step(value: dict[str, Any]) -> str:
         return "relay hub owner-code" if value["hub"].get("url") else "relay hub start"
     if all(each.get("role") != "agent" for each in value["profiles"]):
         return "relay peers" if any(each.get("channels") for each in value["profiles"]) else "relay channels create lab"
+    if stopped := [each for each in value["receivers"] if each.get("state") == "stopped"]:
+        return for_receiver("relay receiver start", stopped[0])
     if value["receivers"]:
         return for_receiver("relay receiver status", value["receivers"][0])
     return "relay receiver start"

@@ -142,7 +142,8 @@ def job(answer: Mapping[str, Any]) -> list[str]:
         move = after if before in {None, after} else f"{before} -> {after}"
         lines.append(f"  {event['at']} {move} by {event.get('who')} {event.get('why') or ''}".rstrip())
     lines += [_question(each) for each in answer.get("approvals") or ()]
-    lines += [f"evidence: {name}: {each}" for name, each in (answer.get("evidence") or {}).items() if each is not None]
+    evidence = (answer.get("evidence") or {}).items()
+    lines += [f"evidence: {name}: {each}" for name, each in evidence if each not in (None, "", [], {})]
     lines += _now(answer.get("now") or {})
     if answer.get("state") == "unknown" and (answer.get("now") or {}).get("processes"):
         lines.append("Settling it ends the processes that are alive.")
@@ -151,6 +152,17 @@ def job(answer: Mapping[str, Any]) -> list[str]:
     if answer.get("text"):
         lines += ["", *str(answer["text"]).splitlines()]
     return lines
+
+
+def settled(answer: Mapping[str, Any], verb: str) -> str:
+    """What a person's word about a job comes to."""
+    match verb:
+        case "accept":
+            return "It counts as done; its result goes to the requester."
+        case "abandon":
+            return "It is given up; the requester is told."
+        case _:
+            return f"It is run again, as attempt {int(answer.get('attempt') or 0) + 1}."
 
 
 def _question(asked: Mapping[str, Any]) -> str:

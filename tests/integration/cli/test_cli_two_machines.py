@@ -56,6 +56,8 @@ def test_two_machines_tonight(tmp_path: Path) -> None:
         assert (refused.code, refused.err["hint"]) == (1, f"relay receiver job {job['id']} --profile bob")
 
         assert there.ok("receiver", "stop")["state"] == "stopped"
+        assert there.text("status").endswith("next: relay receiver start\n")
+        assert "nothing changed" in there.text("receiver", "disable")
         sent = here.ok("messages", "send", "--to", "bob", "--content", "later")
         waited = here.relay("messages", "wait", sent["id"], "--timeout", "0.3")
         assert waited.code == 5

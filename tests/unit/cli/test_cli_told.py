@@ -40,9 +40,20 @@ def test_only_what_was_begun_here_is_stopped_by_ctrl_c() -> None:
 
 
 def test_evidence_that_is_not_there_is_not_told() -> None:
-    assert told.job({"id": "j", "state": "failed", "attempt": 1, "evidence": {"exit": 0, "signal": None}})[1:] == [
-        "evidence: exit: 0"
-    ]
+    evidence = {"exit": 0, "signal": None, "alive": [], "stderr": ""}
+    assert told.job({"id": "j", "state": "failed", "attempt": 1, "evidence": evidence})[1:] == ["evidence: exit: 0"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("accept", "It counts as done; its result goes to the requester."),
+        ("abandon", "It is given up; the requester is told."),
+        ("retry", "It is run again, as attempt 3."),
+    ],
+)
+def test_whoever_settles_is_told_what_it_comes_to(verb: str, said: str) -> None:
+    assert told.settled({"id": "j", "state": "queued", "attempt": 2}, verb) == said
 
 
 def test_a_ready_receiver_in_words() -> None:
