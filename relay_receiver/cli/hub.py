@@ -123,7 +123,7 @@ def start_command(data: Path | None, **said: Any) -> None:  # noqa: ANN401 - cli
         lines.append(str(answer["warning"]))
     if made:
         lines.append(f"You are {made.agent_name}, its owner; the profile is {made.name}.")
-    emit(value, lines, then="relay channels create lab")
+    emit(value, lines, then="relay channels create lab" if made else "relay status")
 
 
 def _started(folder: Path, said: Mapping[str, Any]) -> dict[str, Any]:
