@@ -18,6 +18,8 @@ from relay_receiver.wire.form import FormError, check_answer, schema_of
 
 AT_ONCE = 200
 """Requests that one sweep expires, or one list has, at the most."""
+NEEDS_AT_ONCE = ask_wishes.OPEN_MOST + 64
+"""Of what waits for one person, at the most: one author alone may not have so many open, and crowds nobody out."""
 
 STATES = ("open", "ended", "all")
 CLOSED = ("expired", "superseded", "applied")
@@ -133,18 +135,18 @@ def list_asks(
     if actor.job is not None:
         where.append(ask.c.run == actor.job.run)
     places = sorted(actor.channels) if channel is None else [channels.need(actor, channel)]
-    return [ask_views.view(row, at=now) for row in _newest(conn, ask_views.brief, places, where, limit)]
+    return [ask_views.view(row, at=now) for row in _merged(conn, ask_views.brief, places, where, limit)]
 
 
 def _open_at(at: float) -> list[Where]:
     return [ASK_OPEN, ask.c.expires_at > at]
 
 
-def needs(conn: Connection, actor: Actor, at: float, *, limit: int = AT_ONCE) -> list[Json]:
-    """The open requests that this person may answer, in full, newest first; none for agents and jobs."""
+def needs(conn: Connection, actor: Actor, at: float, *, limit: int = NEEDS_AT_ONCE) -> list[Json]:
+    """The open requests that this person may answer, in full, the oldest first; none for agents and jobs."""
     if not actor.is_person:
         return []
-    rows = _newest(conn, ask_views.columns, sorted(actor.channels), _for(actor, at), limit)
+    rows = _merged(conn, ask_views.columns, sorted(actor.channels), _for(actor, at), limit, oldest=True)
     found = [ask_views.view(row, at=at) for row in rows]
     return [each for each in found if may_answer(actor, each)]
 
@@ -168,16 +170,23 @@ def may_answer(actor: Actor, request: Mapping[str, Any]) -> bool:
     return actor.is_person and request["channel"] in actor.channels and (among is None or actor.id in among)
 
 
-def _newest(
-    conn: Connection, of: Select[*tuple[Any, ...]], places: Sequence[str], where: Sequence[Where], limit: int
+def _merged(
+    conn: Connection,
+    of: Select[*tuple[Any, ...]],
+    places: Sequence[str],
+    where: Sequence[Where],
+    limit: int,
+    *,
+    oldest: bool = False,
 ) -> Sequence[AskRow]:
-    """One range of the index for each channel, merged: nothing of other channels is read."""
+    """One range of the index for each channel, merged, the newest first or the oldest: nothing else is read."""
+    order = ask.c.created_at if oldest else ask.c.created_at.desc()
     found = [
         row
         for each in places
-        for row in conn.execute(of.where(ask.c.channel == each, *where).order_by(ask.c.created_at.desc()).limit(limit))
+        for row in conn.execute(of.where(ask.c.channel == each, *where).order_by(order).limit(limit))
     ]
-    found.sort(key=lambda row: row.created_at, reverse=True)
+    found.sort(key=lambda row: row.created_at, reverse=not oldest)
     return found[:limit]
 
 

@@ -203,27 +203,30 @@ UNDER_THE_FINGER = """button => {
         window.before = there();
     });
 }"""
-"""Whether a press where the button stands would still meet a button, the moment something else has come in."""
+"""Whether a press where the button stands would still meet a button, the moment the list has changed."""
 
 
 def test_no_press_counts_that_was_meant_for_what_stood_there_before(place: BrowserWorld) -> None:
     aside(lambda: place.agent("bob"))
 
-    def ask(title: str) -> None:
+    def ask(title: str) -> str:
         action = {"kind": "command", "command": title, "cwd": "/"}
         body = {"channel": place.channel, "kind": "approval", "title": title, "action": action, "operationId": title}
-        place.do("bob", lambda hub: hub.create_request(body))
+        return str(place.do("bob", lambda hub: hub.create_request(body))["id"])
 
-    ask("First")
+    first, second = ask("First"), ask("Second")
     page = place.sign_in()
     page.goto("/needs")
-    first = page.get_by_role("article").filter(has_text="First")
-    button = first.get_by_role("button", name="Accept").element_handle()
-    assert button is not None
+    articles = page.get_by_role("article")
+    expect(articles.nth(0)).to_contain_text("First")
+    button = articles.nth(0).get_by_role("button", name="Accept").element_handle()
     met = page.evaluate_handle(f"button => ({{ after: ({UNDER_THE_FINGER})(button) }})", button)
     assert page.evaluate("window.before")
-    ask("Second")
-    assert met.evaluate("async met => await met.after") is False
-    first.get_by_role("button", name="Accept").click()
+    place.do("bob", lambda hub: hub.close_request(first, "superseded"))
+    assert met.evaluate("async met => await met.after") is False, "what came up there could be pressed at once"
+    ask("Third")
+    articles.filter(has_text="Second").get_by_role("button", name="Accept").click()
     expect(page.get_by_text("Answered.")).to_be_visible()
-    expect(page.get_by_role("article").filter(has_text="Second")).to_be_visible()
+    assert place.do("owner", lambda hub: hub.request(second))["state"] == "answered"
+    expect(articles).to_have_count(1)
+    expect(articles.filter(has_text="Third")).to_be_visible()

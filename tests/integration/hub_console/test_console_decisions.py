@@ -7,6 +7,7 @@ import pytest
 from support_console import Browser, operation, shown
 from support_hub import LiveHub, Member
 
+from relay_receiver.hub import asks
 from relay_receiver.wire.message import iso
 
 COMMAND = {"kind": "command", "command": "rm -rf build\u202e", "cwd": "/srv/<b>app</b>", "agentSays": "<i>please</i>"}
@@ -36,6 +37,18 @@ def lease(who: Member, channel: str, state: str, **more: Any) -> None:
 
 
 # Requests.
+
+
+def test_what_does_not_fit_on_the_page_is_counted(
+    hub: LiveHub, owner: Member, bob: Member, lab: str, browser: Browser
+) -> None:
+    ann = hub.agent(owner, lab, "ann")
+    for number in range(asks.NEEDS_AT_ONCE + 2):
+        wish = asks.Wish(channel=lab, kind="input", title=f"Question {number}", operation=operation())
+        hub.write(asks.create, hub.actor(ann if number % 2 else bob), wish, at=time.time())
+    page = shown(browser.get("/needs").text)
+    assert "2 more wait, and appear here as these are answered." in page
+    assert page.index("Question 0") < page.index("Question 1")
 
 
 def test_an_approval_is_shown_whole_with_all_that_hides_made_visible(browser: Browser, bob: Member, lab: str) -> None:

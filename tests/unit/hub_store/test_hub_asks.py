@@ -197,6 +197,16 @@ def test_what_is_for_others_does_not_crowd_out_what_needs_a_person(at: AskDesk) 
     assert at.desk.store.read_now(asks.count_needs, at.who("owner"), at.desk.now) == 0
 
 
+def test_what_needs_a_person_comes_the_oldest_first_and_no_author_crowds_the_others_out(at: AskDesk) -> None:
+    made = []
+    for _ in range(ask_wishes.OPEN_MOST):
+        at.desk.now += 0.01
+        made.append(at.ask(kind="input")["id"])
+    at.desk.now += 1
+    made.append(at.ask("ann", kind="input")["id"])
+    assert at.needs("owner") == made
+
+
 def test_approvers_are_people_and_one_of_them_is_here(at: AskDesk) -> None:
     owner = at.who("owner")
     elsewhere = at.desk.do(channels.create, owner, "other")["id"]

@@ -39,18 +39,21 @@ async def get(request: Request) -> Response:
 
 
 async def summary(request: Request) -> Response:
-    """How much needs this person, and what: `{count, things: [{id, title, href}]}`, for the title and notices."""
+    """How much needs this person, and what: `{count, things: [{id, title, href}]}`, for the title and notices.
+
+    The newest requests come first: of many things only some are told.
+    """
     store, who = store_of(request), person(request)
     found = await store.read(needs.of, store, who)
     asked = [
         {"id": each["id"], "title": clean_name(each["title"], most=TITLE_CHARS), "href": f"/requests/{each['id']}"}
-        for each in found.requests
+        for each in reversed(found.requests)
     ]
     waiting = [
         {"id": f"{each.channel}.{each.agent}", "title": f"{clean_name(each.name)} waits for a person", "href": "/needs"}
         for each in found.receivers
     ]
-    return Answer({"count": found.count, "things": [*asked, *waiting][:THINGS]})
+    return Answer({"count": found.count, "things": [*waiting, *asked][:THINGS]})
 
 
 routes = [

@@ -55,7 +55,8 @@ async function renew(elements) {
     const made = fresh.getElementById(element.id);
     if (made && !swap(element, document.adoptNode(made))) stale = true;
   }
-  if (buttons() !== before) hold();
+  const after = buttons();
+  if ([...before].some((each) => !after.has(each))) hold();
   document.title = (document.title.match(COUNT)?.[0] ?? "") + fresh.title;
 }
 
@@ -65,7 +66,7 @@ function buttons() {
     const { left, top } = button.getBoundingClientRect();
     return [button.closest("[id]").id, button.value, Math.round(left), Math.round(top)].join(" ");
   };
-  return [...document.querySelectorAll("[data-live] form button")].map(place).join("\n");
+  return new Set([...document.querySelectorAll("[data-live] form button")].map(place));
 }
 
 let holding;
