@@ -150,8 +150,16 @@ def start(channel: str | None, **said: Any) -> None:  # noqa: ANN401 - click's o
     state = _known(aim)
     if state is None or (given and (state == told.STOPPED or not _as_it_runs(aim, **given))):
         _configure(chosen, channel, **said)
-    answer = verbs.start(aim)
-    emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
+    _say_begun(aim, verbs.start(aim))
+
+
+def _say_begun(aim: Target, answer: dict[str, Any]) -> None:
+    """Say that a receiver runs, and what keeps it from working."""
+    try:
+        now = verbs.status(aim)
+    except RelayError as error:
+        now = {"state": "silent", "detail": error.sentence}
+    emit(answer, told.started(answer, now), then="relay receiver status")
 
 
 def _known(aim: Target) -> str | None:
@@ -224,8 +232,8 @@ def stop(channel: str | None, now: bool) -> None:  # noqa: FBT001 - click passes
 @channel_option
 def restart(channel: str | None) -> None:
     """Start the receiver again under a running job."""
-    answer = verbs.restart(target(profile(), channel))
-    emit(answer, f"The receiver is {answer['state']}, process {answer.get('pid')}.", then="relay receiver status")
+    aim = target(profile(), channel)
+    _say_begun(aim, verbs.restart(aim))
 
 
 @receiver.command()

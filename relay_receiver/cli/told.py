@@ -121,6 +121,17 @@ def _woken(each: Mapping[str, Any]) -> str:
     return f"{name}: is woken later: {runs} {why}{later}{ahead}"
 
 
+def started(answer: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What `receiver start` says: that it runs, and where its status says so, that it cannot work yet, and why."""
+    works = now.get("state") in {"ready", "busy"}
+    word = "runs already" if answer.get("state") == "already_running" else "is ready" if works else "runs"
+    lines = [f"The receiver {word}, process {answer.get('pid')}."]
+    if works:
+        return lines
+    why = now.get("detail") or ("it has not reached its hub yet" if now.get("state") == "offline" else None)
+    return [*lines, f"It is {now.get('state')}: {why}" if why else f"It is {now.get('state')}."]
+
+
 def began(answer: Mapping[str, Any]) -> str:
     """What `receiver run` says first."""
     if answer.get("state") == "already_running":

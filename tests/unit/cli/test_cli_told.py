@@ -39,6 +39,19 @@ def test_only_what_was_begun_here_is_stopped_by_ctrl_c() -> None:
     assert "Ctrl-C" not in told.began({"state": "already_running", "pid": 7})
 
 
+def test_a_start_says_what_keeps_it_from_working() -> None:
+    ready, again = {"state": "ready", "pid": 7}, {"state": "already_running", "pid": 7}
+    away = {"state": "offline", "detail": "The hub at http://h cannot be reached."}
+    assert told.started(ready, {"state": "ready"}) == ["The receiver is ready, process 7."]
+    assert told.started(again, {"state": "busy"}) == ["The receiver runs already, process 7."]
+    assert told.started(ready, away) == [
+        "The receiver runs, process 7.",
+        "It is offline: The hub at http://h cannot be reached.",
+    ]
+    assert told.started(ready, {"state": "offline"})[1] == "It is offline: it has not reached its hub yet"
+    assert told.started(ready, {"state": "paused"})[1] == "It is paused."
+
+
 def test_evidence_that_is_not_there_is_not_told() -> None:
     evidence = {"exit": 0, "signal": None, "alive": [], "stderr": ""}
     assert told.job({"id": "j", "state": "failed", "attempt": 1, "evidence": evidence})[1:] == ["evidence: exit: 0"]
