@@ -41,10 +41,22 @@ def _of_field(name: str, value: Any) -> Iterator[Part]:  # noqa: ANN401 - JSON
     if name == "changes" and isinstance(value, list) and all(_is_change(each) for each in value):
         for change in value:
             rest = {key: more for key, more in change.items() if key not in {"path", "diff"}}
-            kind = f" ({_text(rest)})" if rest else ""
-            yield Part(label=visible(f"{change['path']}{kind}"), text=visible(change["diff"]), code=True)
+            said = ", ".join(_said_of(rest))
+            label = f"{change['path']} ({said})" if said else change["path"]
+            yield Part(label=visible(label), text=visible(change["diff"]), code=True)
     else:
         yield Part(label=_label(name), text=_text(value), code=name == "command" or not isinstance(value, str))
+
+
+def _said_of(rest: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """What else a change says, such as `update` or `update, kind.move_path: b.py`; what is null says nothing."""
+    for name, value in rest.items():
+        if isinstance(value, Mapping):
+            yield from _said_of(value, f"{within}{name}.")
+        elif f"{within}{name}" in {"kind", "kind.type"} and isinstance(value, str):
+            yield value
+        elif value is not None:
+            yield f"{within}{name}: {_text(value)}"
 
 
 def _is_change(value: Any) -> bool:  # noqa: ANN401 - JSON

@@ -1,5 +1,6 @@
 """What people decide in the console: answers to requests, and decisions about receivers."""
 
+import re
 import time
 from typing import Any
 
@@ -68,6 +69,25 @@ def test_a_long_patch_is_not_cut(browser: Browser, bob: Member, lab: str) -> Non
     asked = ask(bob, lab, action={"kind": "patch", "changes": [{"path": "a.py", "kind": "add", "diff": diff}]})
     page = browser.get(f"/requests/{asked['id']}").text
     assert diff.strip() in page
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"kind": "add"}, "a.py (add)"),
+        ({"kind": {"type": "update", "move_path": None}}, "a.py (update)"),
+        ({"kind": {"type": "update", "move_path": "b.py"}}, "a.py (update, kind.move_path: b.py)"),
+        ({"kind": {"type": ["x"]}, "mode\u202e": 7}, 'a.py (kind.type: [ "x" ], mode⟨U+202E⟩: 7)'),
+        ({}, "a.py"),
+    ],
+)
+def test_all_that_a_change_says_stands_over_its_lines(
+    browser: Browser, bob: Member, lab: str, more: dict[str, Any], said: str
+) -> None:
+    asked = ask(bob, lab, action={"kind": "patch", "changes": [{"path": "a.py", "diff": "+x", **more}]})
+    label = re.search(r'<p class="label">(.*?)</p>', browser.get(f"/requests/{asked['id']}").text, re.DOTALL)
+    assert label is not None
+    assert " ".join(shown(label[1]).split()) == said
 
 
 def test_an_answer_is_stored_with_who_gave_it_and_is_gone_from_needs(
