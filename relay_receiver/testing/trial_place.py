@@ -28,6 +28,7 @@ LOOK_SECONDS = 0.01
 PATIENCE = 60.0
 """Seconds to wait for what must come about: above what a receiver takes to get over a fault, a lease's 30 s."""
 HUB_SECONDS = 60.0
+NOT_YET = frozenset({"not_answering", "timed_out"})
 
 
 class NotInTime(AssertionError):  # noqa: N818 - it is what did not happen
@@ -37,13 +38,19 @@ class NotInTime(AssertionError):  # noqa: N818 - it is what did not happen
 def until(condition: Callable[[], Any], *, seconds: float = PATIENCE, what: str = "it") -> Any:  # noqa: ANN401 - what it finds
     """Poll a condition of another process until it holds; what it returned.
 
+    A receiver that does not answer just now, as on a busy machine, is asked again.
+
     Raises:
         NotInTime: it never held.
     """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        try:
+            if found := condition():
+                return found
+        except RelayError as error:
+            if error.code not in NOT_YET:
+                raise
         time.sleep(LOOK_SECONDS)
     raise NotInTime(f"{what} did not come about within {seconds} s")
 

@@ -47,12 +47,12 @@ def test_results_that_the_hub_lost_are_posted_again_while_nobody_says_anything(w
     asked = w.ask(bob, "hold=a task=early")
     w.until_stage(asked["id"], "running")
     copy = back_up(w)
+    assert w.results(asked["id"]) == []
     w.release("a")
     w.until_stage(asked["id"], "answered")
     lost = w.ask(bob, "task=lost")
     w.until_stage(lost["id"], "answered")
     restore(w, copy)
-    assert w.results(asked["id"]) == []
     until(lambda: w.results(asked["id"]), what="the result again")
     assert [each["content"] for each in w.results(asked["id"])] == ["did early"]
     w.until_stage(asked["id"], "answered")
@@ -97,8 +97,8 @@ def test_a_receiver_that_joined_after_the_backup_is_told_to_join_again(w: World)
     copy = back_up(w)
     bob = w.agent("bob")
     verbs.start(bob)
-    asked = w.ask(bob, "task=first")
-    w.until_stage(asked["id"], "answered")
+    w.ask(bob, "task=first")
+    until(lambda: [each["state"] for each in verbs.jobs(bob)["jobs"]] == ["done"], what="the end of the job")
     restore(w, copy)
     until(lambda: verbs.status(bob)["state"] == "unauthorized", what="the refusal")
     assert "relay connect" in next(each["next"] for each in verbs.status(bob)["needsPerson"])
@@ -126,10 +126,10 @@ def test_what_a_person_decided_is_not_done_again_and_its_outcome_is_told_again(w
     verbs.stop(bob)
     made = decide(1)
     copy = back_up(w)
+    assert outcome(made) is None
     verbs.start(bob)
     assert until(lambda: outcome(made), what="the outcome") == "done"
     restore(w, copy)
-    assert outcome(made) is None
     assert until(lambda: outcome(made), what="the outcome again") == "done"
     (job,) = verbs.jobs(bob)["jobs"]
     history = verbs.job(bob, job["id"])["history"]
