@@ -83,7 +83,7 @@ def test_a_failing_program_ends_the_request_with_its_reason(tmp_path: Path) -> N
         w.until_stage(asked["id"], "failed")
         [result] = w.results(asked["id"])
         assert "3" in result["content"]
-        assert verbs.status(bob)["state"] == "ready"
+        until(lambda: verbs.status(bob)["state"] == "ready", what="a receiver at rest")
 
 
 def test_a_result_over_the_limit_arrives_whole_as_an_attachment(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_damaged_facts_are_mended_beside_a_receiver_that_works(place: tuple[Worl
     verbs.start(bob)
     (bob.folder / "binding.json").write_bytes(b"")
     works(w, bob)
-    assert verbs.status(bob)["state"] == "ready"
+    until(lambda: verbs.status(bob)["state"] == "ready", what="a receiver at rest")
     verbs.restart(bob)
     works(w, bob)
 
